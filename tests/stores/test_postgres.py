@@ -1,12 +1,13 @@
 """What only the PostgreSQL store promises: tenants, lost connections, many processes on one database."""
 
+import asyncio
 import json
 import os
 import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import aclosing, closing
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
@@ -21,8 +22,8 @@ from refold.core.log.entries import ROOT, make_entry
 from refold.errors import Conflict, LogTooNew, RefoldError, SessionNotFound, StoreBusy, StoreError, StoreFull
 from refold.stores import START, Head, Place, open_store
 from refold.stores.postgres import append as postgres_append
-from refold.stores.postgres import check, log
-from refold.stores.postgres.connections import parse_address
+from refold.stores.postgres import changes, check, log
+from refold.stores.postgres.connections import Connections, parse_address
 
 NUMBERS = count(1)
 
@@ -959,3 +960,85 @@ def test_times_are_the_servers_unless_a_test_turns_the_clock(store, address, run
         assert turned.claim("t", holder="b", seconds=10).fence == 2
         turned.append("u", [said("a")], expect=None)
         assert {info.name: info.created for info in turned.sessions()}["u"] == 110.0
+
+
+# -- notices -----------------------------------------------------------------------------------------------
+
+
+def hear(url, scope, act):
+    """The notices of a scope that came while this was done."""
+    channel = changes.name_channel(scope)
+    with psycopg.connect(parse_address(url).server, autocommit=True) as connection:
+        connection.execute(f'LISTEN "{channel}"')
+        act()
+        connection.execute("SELECT pg_notify(%s, 'end')", [channel])
+        heard = []
+        while "end" not in heard:
+            heard += [notice.payload for notice in connection.notifies(stop_after=1)]
+        return heard[:-1]
+
+
+async def listen_once(store, scopes=("",)):
+    """Be a listener until the first moment at which nothing can be missed."""
+
+    async def find_scopes():
+        return scopes
+
+    async with aclosing(store.watch(find_scopes)) as coming:
+        await anext(coming)
+
+
+def test_an_append_sends_a_notice_only_while_somebody_listens(running, store, address):
+    scope = address.partition("scope=")[2]
+    heads = [None]
+
+    def append():
+        heads.append(store.append("s", [said(f"{len(heads)}", after=heads[-1])], expect=heads[-1]))
+
+    assert hear(running.url, scope, append) == []
+    asyncio.run(listen_once(store))
+    assert hear(running.url, scope, append) == [""]  # it says nothing but that something is new
+    assert hear(running.url, f"{scope}x", append) == []
+    store.put_note(changes.NOTE, "1000000000")  # the listener has not been there for long
+    assert hear(running.url, scope, append) == []
+
+
+@pytest.mark.parametrize("note", ["", "soon", "9" * 400, "\0\ud800"])
+def test_a_damaged_note_of_a_listener_stops_no_append(store, note):
+    store.put_note(changes.NOTE, note)
+    assert store.append("s", chain("one"), expect=None).said == 1
+
+
+def test_a_listener_hears_the_scopes_that_it_names(store, address):
+    name = f"{address.partition('scope=')[2]}-other"
+    other = open_store(address, scope=name)
+
+    async def wait_for_both():
+        async def find_scopes():
+            return ["", name]
+
+        async with aclosing(store.watch(find_scopes)) as coming:
+            await anext(coming)
+            for each in (store, other):
+                await asyncio.to_thread(each.append, "s", chain("one"), expect=None)
+                await anext(coming)
+
+    asyncio.run(asyncio.wait_for(wait_for_both(), 30))
+    other.close()
+
+
+def test_a_server_that_cannot_be_reached_says_so_without_the_password():
+    lost = Connections(
+        parse_address("postgresql://me:hunter2@127.0.0.1:1/none"),
+        scope="x",
+        durability="normal",
+        busy_seconds=1,
+        most=1,
+    )
+
+    async def find_scopes():
+        return [""]
+
+    with pytest.raises(StoreError, match="sends no notices") as caught:
+        asyncio.run(anext(changes.watch(lost, find_scopes)))
+    assert "hunter2" not in str(caught.value)

@@ -3,9 +3,10 @@
 import asyncio
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final, TypeVar
 
@@ -75,7 +76,7 @@ class Inspector:
         self.door = Door(self.options, port)
         self.origin = find_origin(self.options, port)
         self.hub = EventHub("poll")
-        self._watcher = Watcher(self.hub, self._read_infos)
+        self._watcher = Watcher(self.hub, self._read_infos, self._find_notices)
         self._watching = asyncio.get_running_loop().create_task(self._watcher.run())
         if self.traffic is not None:
             self.traffic.on_change = self.hub.note_traffic
@@ -249,6 +250,19 @@ class Inspector:
             return infos
 
         return await self._work(read)
+
+    async def _find_notices(self) -> Callable[[], AsyncGenerator[None, None]] | None:
+        """Return how to wait for notices of the store; None if it sends none."""
+
+        def find_store() -> Any:
+            with self._scopes.use("") as scope:
+                return scope.store
+
+        async def list_scopes() -> list[str]:
+            return ["", *await self._work(self._scopes.list_tenants)]
+
+        watch = getattr(await self._work(find_store), "watch", None)
+        return None if watch is None else partial(watch, list_scopes)
 
     async def _work(self, call: Callable[..., T], *arguments: Any) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._pool, call, *arguments)

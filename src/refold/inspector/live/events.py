@@ -27,6 +27,8 @@ HEARTBEAT: Final = 15.0
 """Seconds without an event after which a comment is sent: proxies close what is silent for a minute."""
 _TRAFFIC_SECONDS: Final = 0.25
 """Seconds between two events about traffic."""
+_BASE_SECONDS: Final = 2.0
+"""Seconds that a page waits for the first look at the store before it is greeted."""
 _WRITE_SECONDS: Final = 10.0
 """Seconds that a page may take to read what it was sent."""
 CountTraffic: TypeAlias = Callable[[], dict[str, Any]]
@@ -69,6 +71,8 @@ class EventHub:
         self._number = 0
         self._listeners: set[_Listener] = set()
         self._changed = asyncio.Event()
+        self.has_base = asyncio.Event()
+        """Set while it is known to what changes compare: what a page fetches after that it is told of."""
         self._traffic_timer: asyncio.TimerHandle | None = None
         self._describe_traffic: CountTraffic = dict
 
@@ -76,6 +80,13 @@ class EventHub:
     def listeners(self) -> int:
         """Number of pages that listen."""
         return len(self._listeners)
+
+    def set_mode(self, mode: str) -> None:
+        """Note how changes of other processes are noticed, and tell the pages if that is new."""
+        if mode != self.mode:
+            self.mode = mode
+            for listener in list(self._listeners):
+                self._put(listener, Event(self._number, "live", {"live": mode}))
 
     def count_by(self, describe: CountTraffic) -> None:
         """Have events about traffic hold these counts."""
@@ -93,10 +104,13 @@ class EventHub:
         event = Event(self._number, kind, data, tenant)
         self._events.append(event)
         for listener in [each for each in self._listeners if each.takes(event)]:
-            try:
-                listener.queue.put_nowait(event)
-            except asyncio.QueueFull:
-                self._drop(listener)
+            self._put(listener, event)
+
+    def _put(self, listener: _Listener, event: Event) -> None:
+        try:
+            listener.queue.put_nowait(event)
+        except asyncio.QueueFull:
+            self._drop(listener)
 
     def note_traffic(self) -> None:
         """Tell the pages that requests began or ended, a few times a second at most."""
@@ -135,6 +149,9 @@ class EventHub:
         self._changed.set()
         try:
             await response.prepare(request)
+            with suppress(TimeoutError):  # a store that does not answer keeps no page waiting
+                async with asyncio.timeout(_BASE_SECONDS):
+                    await self.has_base.wait()
             await self._send(request, response, self._greet())
             for event in missed:
                 if listener.takes(event) or event.kind == "reset":

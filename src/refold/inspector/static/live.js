@@ -7,6 +7,7 @@ const RETRY_MS = 2000;
 
 const listeners = new Set();
 let state = 'connecting';
+let mode = 'poll'; // how the server notices what other processes do
 let waiting = new Map();
 let timer = null;
 let source = null;
@@ -18,6 +19,11 @@ function emit(event) {
 function setState(next) {
   if (state === next) return;
   state = next;
+  emit({ kind: 'state' });
+}
+
+function setMode(message) {
+  mode = JSON.parse(message.data).live;
   emit({ kind: 'state' });
 }
 
@@ -47,7 +53,11 @@ export function startLive(address) {
     if (source.readyState === EventSource.CLOSED) setTimeout(() => startLive(address), RETRY_MS);
   };
   // The server compares from here on: what was fetched before may be older than that.
-  source.addEventListener('hello', () => emit({ kind: 'reset' }));
+  source.addEventListener('hello', (message) => {
+    setMode(message);
+    emit({ kind: 'reset' });
+  });
+  source.addEventListener('live', setMode);
   for (const kind of KINDS) source.addEventListener(kind, (message) => take(kind, message));
 }
 
@@ -60,9 +70,10 @@ export function useLive(listener) {
   }, []);
 }
 
+// [state, mode]
 export function useConnection() {
-  const [now, setNow] = useState(state);
-  useLive((event) => event.kind === 'state' && setNow(state));
-  useEffect(() => setNow(state), []);
+  const [now, setNow] = useState([state, mode]);
+  useLive((event) => event.kind === 'state' && setNow([state, mode]));
+  useEffect(() => setNow([state, mode]), []);
   return now;
 }

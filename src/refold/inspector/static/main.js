@@ -22,6 +22,9 @@ const VIEWS = {
 const CONNECTIONS = {
   connecting: ['○', 'connecting'], live: ['●', 'live'], reconnecting: ['◌', 'reconnecting'],
 };
+const MODES = {
+  notify: 'what other processes do comes at once, by notices of the store', poll: 'what other processes do comes within two seconds',
+};
 const NOTICE_MS = 8000;
 
 function Unknown() {
@@ -29,7 +32,7 @@ function Unknown() {
 }
 
 function Top({ route, about, help }) {
-  const connection = useConnection();
+  const [connection, mode] = useConnection();
   const [sign, word] = CONNECTIONS[connection];
   const place = { session: 'sessions', window: 'sessions', fold: 'sessions' }[route.view] ?? route.view;
   const item = (view, address) => html`<a href=${address} aria-current=${place === view ? 'page' : undefined}>${view}</a>`;
@@ -40,7 +43,7 @@ function Top({ route, about, help }) {
     </nav>
     <span class="store" title=${plain(about?.store ?? '')}>${plain(shortStore(about?.store ?? ''))}</span>
     ${about?.read_only && html`<span class="badge" title="Started with --inspect-read-only">read-only</span>`}
-    <span class=${`connection ${connection}`} role="status">${sign} ${word}</span>
+    <span class=${`connection ${connection}`} role="status" title=${MODES[mode]}>${sign} ${word}</span>
     <button class="quiet" aria-label="Keys" title="Keys (?)" onClick=${help}>?</button>
   </header>`;
 }

@@ -16,6 +16,7 @@ from refold.core.log.entries import Entry
 from refold.errors import Conflict, StoreError
 from refold.stores import START, Head, Place
 from refold.stores.paths import require_head
+from refold.stores.postgres.changes import TELL, tell_values
 from refold.stores.postgres.connections import Connection
 from refold.stores.postgres.log import NOW, parse_head_row, read_head
 from refold.stores.postgres.search import index_text
@@ -40,7 +41,7 @@ _WORDS: Final = """
 _MOVE: Final = f"""
     UPDATE refold.sessions SET line = %(line)s, seq = %(seq)s, head = %(head)s, said = %(said)s,
            version = version + 1, last = %(last)s, lines = %(lines)s, batch = %(batch)s, changed = {NOW}
-    WHERE scope = %(scope)s AND id = %(id)s AND version = %(version)s
+    WHERE scope = %(scope)s AND id = %(id)s AND version = %(version)s RETURNING {TELL}
 """  # noqa: S608  # put together of constants
 _BEGIN: Final = f"""
     INSERT INTO refold.sessions (scope, key, name, batch, created, changed)
@@ -190,6 +191,7 @@ class Append:
             "lines": lines,
             "batch": self.batch,
             "now": self.now,
+            **tell_values(self.scope),
         }
         if connection.execute(_MOVE, values).rowcount != 1:
             raise StoreError(f"the head of {self.session!r} moved under a lock: run the store's check")

@@ -231,9 +231,14 @@ class Connections:
             if not keep:
                 connection.close()
 
-    def _connect(self) -> Connection:
+    @property
+    def parameters(self) -> str:
+        """What the server's library needs for a connection, secrets included."""
         parameters = {**_PARAMETERS, **conninfo_to_dict(self.address.server), "client_encoding": "utf8"}
-        connection: Connection = psycopg.connect(make_conninfo("", **parameters), autocommit=True)
+        return make_conninfo("", **parameters)
+
+    def _connect(self) -> Connection:
+        connection: Connection = psycopg.connect(self.parameters, autocommit=True)
         try:
             connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
             connection.prepare_threshold = None  # a plan made once is a poor one for a growing log

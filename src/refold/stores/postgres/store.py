@@ -10,7 +10,7 @@ Both durabilities wait until an append is on the server's disk: it survives a ki
 of the server. `full` waits for synchronous standbys as well.
 """
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Iterator, Sequence
 from typing import Any, Final, TypeVar
 
 from refold.core.log.entries import Entry, Kind
@@ -34,6 +34,7 @@ from refold.stores.text import encode_text, name_hash
 try:
     from refold.stores.postgres import leases, log
     from refold.stores.postgres.append import Append
+    from refold.stores.postgres.changes import FindScopes, watch
     from refold.stores.postgres.check import check, salvage
     from refold.stores.postgres.connections import Connection, Connections, parse_address
     from refold.stores.postgres.schema import migrate
@@ -281,6 +282,14 @@ class PostgresStore:
                 connection, self._scope, holder=holder, seconds=seconds, now=self._now()
             )
         )
+
+    def watch(self, find_scopes: FindScopes) -> AsyncGenerator[None, None]:
+        """Yield when something may have been appended in one of some scopes; "" is that of this store."""
+
+        async def find_named() -> list[str]:
+            return [scope or self._scope for scope in await find_scopes()]
+
+        return watch(self._connections, find_named)
 
     # -- the whole store ---------------------------------------------------------------------------------
 

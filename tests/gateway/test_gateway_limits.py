@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import socket
 import threading
 
 import pytest
@@ -417,3 +418,44 @@ def test_a_reader_who_reads_nothing_is_left(upstream):
     with running_gateway(upstream, idle_seconds=0.5) as gateway, connect(gateway) as connection:
         connection.sendall(write_request(gateway, "POST", "/v1/messages", b"{}", []))
         assert upstream.left.wait(LIMIT)
+
+
+# -- where a name leads -------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def named_here(monkeypatch):
+    """Every name in `.example` leads to this machine."""
+    real = socket.getaddrinfo
+
+    def resolve(host, port, *arguments, **options):
+        is_ours = str(host).endswith(".example")
+        return real("127.0.0.1" if is_ours else host, port, *arguments, **options)
+
+    monkeypatch.setattr(socket, "getaddrinfo", resolve)
+
+
+def test_a_public_name_that_leads_inside_is_refused(upstream, named_here):
+    """Nothing of a request arrives there, in no wire and on no path, unless the operator wants it."""
+    port = upstream.url.rpartition(":")[2]
+    names = {f"upstream_{name}": f"http://models.example:{port}" for name in ("openai", "anthropic")}
+    with running_gateway(upstream, **names) as gateway:
+        for path in ("/v1/chat/completions", "/v1/messages", "/v1/models"):
+            reply = post(gateway, path, {})
+            assert (reply.status, reply.header("x-refold-error")) == (502, "upstream-address")
+    assert upstream.seen == []
+    with running_gateway(upstream, allow_internal=("models.example",), **names) as gateway:
+        assert post(gateway, "/v1/messages", {}).status == 200
+
+
+def test_an_internal_name_leads_inside(upstream):
+    port = upstream.url.rpartition(":")[2]
+    with running_gateway(upstream, upstream_anthropic=f"http://localhost:{port}") as gateway:
+        assert post(gateway, "/v1/messages", {}).status == 200
+
+
+def test_headers_that_are_too_long_are_refused(gateway, upstream):
+    """Up to 64 kB a header goes through."""
+    assert send(gateway, "POST", "/v1/messages", b"{}", [("x-long", "a" * 60_000)]).status == 200
+    assert send(gateway, "POST", "/v1/messages", b"{}", [("x-long", "a" * 70_000)]).status == 400
+    assert len(upstream.seen) == 1

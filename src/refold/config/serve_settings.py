@@ -106,6 +106,7 @@ _ROWS: Final[tuple[tuple[str, str, str, _Reader], ...]] = (
     ),
     ("allow_hosts", "further names by which it is called (header Host)", "none", _read_names),
     ("allow_origins", "origins whose pages may call it", "none", _read_names),
+    ("allow_internal", "public names of upstreams in the own network", "none", _read_names),
     ("strict_paths", "true: unknown paths are refused", "false", _read_switch),
     (
         "inspect",

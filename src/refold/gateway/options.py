@@ -39,6 +39,8 @@ class GatewayOptions:
     """Further names in the header Host under which the gateway is called."""
     allow_origins: tuple[str, ...] = ()
     """Origins whose pages may call it; every other request with an Origin is refused."""
+    allow_internal: tuple[str, ...] = ()
+    """Names of upstreams that look public and may lead to addresses of the own network all the same."""
     strict_paths: bool = False
     """True: paths that neither interface has are refused instead of passed on."""
     header_seconds: float = 10.0

@@ -1,6 +1,7 @@
 """Send a request to its upstream and pass the answer on, byte for byte; knows no history and no session."""
 
 import asyncio
+from collections import deque
 from collections.abc import AsyncIterable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from yarl import URL
 from refold.gateway.http.headers import forward_response_headers
 from refold.gateway.http.refusals import Refusal, write_error_event
 from refold.gateway.http.silence import Silence
+from refold.gateway.http.upstream_addresses import CheckedResolver, InternalAddress
 from refold.gateway.options import GatewayOptions
 
 _ADDED_HEADERS: Final = ("User-Agent", "Accept", "Accept-Encoding", "Content-Type")
@@ -37,7 +39,8 @@ class UpstreamClient:
     """The connections to the upstreams. It follows no redirect, keeps no cookie, reads no proxy setting."""
 
     def __init__(self) -> None:
-        connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=_KEPT_SECONDS)
+        self._resolver = CheckedResolver()
+        connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=_KEPT_SECONDS, resolver=self._resolver)
         self._client = aiohttp.ClientSession(
             connector=connector,
             auto_decompress=False,
@@ -51,6 +54,7 @@ class UpstreamClient:
     async def send(self, outgoing: Outgoing, options: GatewayOptions) -> aiohttp.ClientResponse:
         """Send a request and return the answer as soon as its headers are there."""
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=options.connect_seconds)
+        self._resolver.allowed = options.allow_internal
         try:
             async with asyncio.timeout(options.first_byte_seconds):
                 return await self._client.request(
@@ -61,7 +65,10 @@ class UpstreamClient:
                     allow_redirects=False,
                     timeout=timeout,
                 )
-        except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError):
+        except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
+            if isinstance(getattr(error, "os_error", None), InternalAddress):
+                text = "the upstream's name leads to an address of the own network: see allow_internal"
+                raise Refusal(502, "upstream-address", text) from None
             raise Refusal(502, "connect", "the upstream cannot be reached") from None
         except TimeoutError:
             raise Refusal(504, "first-byte-deadline", "the upstream did not answer in time") from None
@@ -71,6 +78,7 @@ class UpstreamClient:
     async def close(self) -> None:
         """Close all connections."""
         await self._client.close()
+        await self._resolver.close()
 
 
 class Answer:
@@ -137,27 +145,28 @@ class Answer:
             status=self.upstream.status, reason=self.upstream.reason, headers=headers
         )
         await response.prepare(request)
-        for piece in self.held:
-            look(piece)
-            await self._write(request, response, piece)
-        self.held.clear()
-        while piece := await self.read():
-            look(piece)
-            await self._write(request, response, piece)
+        await self._write_pieces(request, response, look)
         if self.lost:
             await self._end_lost(request, response)
         else:
             await response.write_eof()
         return response
 
-    async def _write(self, request: web.BaseRequest, response: web.StreamResponse, piece: bytes) -> None:
-        """Write a piece; a caller who reads nothing for too long is left."""
-        transport = request.transport
-        self._silence.begin(transport.abort if transport is not None else self._end_reading)
+    async def _write_pieces(
+        self, request: web.BaseRequest, response: web.StreamResponse, look: Callable[[bytes], None]
+    ) -> None:
+        """Write every piece; a caller who reads nothing for too long is left."""
+        transport, silence = request.transport, self._silence
+        leave = self._end_reading if transport is None else transport.abort
+        held = deque(self.held)
+        self.held.clear()
         try:
-            await response.write(piece)
+            while piece := held.popleft() if held else await self.read():
+                look(piece)
+                silence.begin(leave)
+                await response.write(piece)
         finally:
-            self._silence.end()
+            silence.end()
 
     async def _end_lost(self, request: web.BaseRequest, response: web.StreamResponse) -> None:
         """Tell a reader of events that the rest is lost; inside an event, and else, the connection breaks."""

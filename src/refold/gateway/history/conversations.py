@@ -138,11 +138,11 @@ class Conversations:
             request.row.explain("known session: it goes on where that ended")
         request.row.end_phase("identify")
         task = self._keep(self._prepare_in_order(conversation, request, split, history))
-        try:
-            async with asyncio.timeout(self._options.fold_seconds):
-                return await asyncio.shield(task)
-        except TimeoutError:
-            raise _TooLate(task) from None
+        await asyncio.wait((task,), timeout=self._options.fold_seconds)  # it goes on though nobody may wait
+        if not task.done():
+            raise _TooLate(task)
+        turn: Turn = task.result()
+        return turn
 
     def _read(self, request: HistoryRequest) -> tuple[SplitBody | None, NamedHistory | None]:
         """Split a body and name its messages; only new messages are read."""

@@ -39,12 +39,8 @@ class SplitBody:
     """The name of the field with the history."""
     items: Sequence[msgspec.Raw]
     wire: str
-
-    @property
-    def model(self) -> str:
-        """The model that the request names."""
-        model = self.read("model")
-        return model if isinstance(model, str) else ""
+    model: str = ""
+    """The model that the request names."""
 
     @property
     def is_elsewhere(self) -> bool:
@@ -96,7 +92,11 @@ def split_body(
     try:
         fields = _FIELDS.decode(body)
         raw = fields.pop(key, None)
-        return None if raw is None else SplitBody(fields, key, read_items(bytes(raw)), wire)
+        if raw is None:
+            return None
+        model = json.loads(bytes(fields.get("model", b'""')))
+        items = read_items(bytes(raw))
+        return SplitBody(fields, key, items, wire, model if isinstance(model, str) else "")
     except _UNREADABLE:
         return None
 

@@ -13,6 +13,8 @@ async def read_body(request: web.BaseRequest, options: GatewayOptions) -> bytes:
     """Read a whole body in time; a longer one than allowed is refused before it is read."""
     _refuse_long(request, options)
     await _continue(request)
+    if request.content.is_eof() and request.content_length is not None:  # it came with the headers
+        return await request.content.read()
     pieces: list[bytes] = []
     size = 0
     try:

@@ -14,8 +14,8 @@ _HOP_BY_HOP: Final = frozenset(
     }
 )
 """Headers of one connection (RFC 9110, section 7.6.1)."""
-_MADE_ANEW: Final = frozenset({"host", "content-length", "expect"})
-"""Headers that say what the client library of the next connection knows better."""
+_NOT_SENT: Final = _HOP_BY_HOP | {"host", "content-length", "expect"}
+"""Also those that say what the client library of the next connection knows better."""
 
 RawHeaders = Iterable[tuple[bytes, bytes]]
 
@@ -25,9 +25,7 @@ def forward_request_headers(raw: RawHeaders, *, reads_answer: bool) -> CIMultiDi
 
     reads_answer   True if the answer must come uncompressed, because its usage is read on the way
     """
-    headers = _drop_hop_by_hop(raw, _MADE_ANEW)
-    for name in {name for name in headers if name.lower().startswith(OWN)}:
-        headers.popall(name, None)
+    headers = CIMultiDict(_list_forwarded(raw, _NOT_SENT, OWN))
     if reads_answer:
         headers["Accept-Encoding"] = "identity"
     return headers
@@ -35,7 +33,7 @@ def forward_request_headers(raw: RawHeaders, *, reads_answer: bool) -> CIMultiDi
 
 def forward_response_headers(raw: RawHeaders) -> CIMultiDict[str]:
     """Return the headers that go back to the caller."""
-    return _drop_hop_by_hop(raw, frozenset())
+    return CIMultiDict(_list_forwarded(raw, _HOP_BY_HOP))
 
 
 def _decode(value: bytes) -> str:
@@ -46,13 +44,14 @@ def _decode(value: bytes) -> str:
         return value.decode("latin-1")
 
 
-def _drop_hop_by_hop(raw: RawHeaders, also: frozenset[str]) -> CIMultiDict[str]:
-    pairs = [(name.decode("latin-1"), _decode(value)) for name, value in raw]
-    named = {
-        part.strip().lower()
-        for name, value in pairs
-        if name.lower() == "connection"
-        for part in value.split(",")
-    }
-    dropped = _HOP_BY_HOP | also | named
-    return CIMultiDict((name, value) for name, value in pairs if name.lower() not in dropped)
+def _list_forwarded(raw: RawHeaders, dropped: frozenset[str], own: str = "") -> list[tuple[str, str]]:
+    """Return the headers but those that are dropped, our own, and those that the connection names."""
+    found = [(name.decode("latin-1"), _decode(value)) for name, value in raw]
+    named = [value for name, value in found if name.lower() == "connection"]
+    if named:
+        dropped |= {part.strip().lower() for value in named for part in value.split(",")}
+    return [
+        (name, value)
+        for name, value in found
+        if (low := name.lower()) not in dropped and not (own and low.startswith(own))
+    ]

@@ -7,7 +7,16 @@ import random
 
 import pytest
 from client_bodies import ClaudeCode, Codex, Opencode, Request
-from recording_upstream import answer_json, post, running_gateway, send, stream
+from recording_upstream import (
+    LIMIT,
+    answer_json,
+    connect,
+    post,
+    running_gateway,
+    send,
+    stream,
+    write_request,
+)
 from test_gateway_passing import EXAMPLES, make_body
 
 import refold
@@ -297,6 +306,29 @@ def test_usage_is_read_from_a_stream_however_it_is_cut(upstream, store, client, 
         name = reply.header("x-refold-session")
     totals = refold.open(name, store=store).stats().totals
     assert (totals.requests, totals.input, totals.output) == (1, 750, 33)
+
+
+def test_the_usage_of_a_stream_is_kept_if_its_caller_leaves(upstream, store):
+    """Anthropic says at the start what a request took; the rest of the stream is not waited for."""
+    data = "".join(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in ANTHROPIC[:2])
+
+    def begin(line):
+        line.send(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n" + data.encode())
+        line.wait_until_left()
+
+    upstream.script = [begin]
+    request = ClaudeCode().request(3)
+    with running_gateway(upstream, HistoryOptions(store=store)) as gateway, connect(gateway) as connection:
+        headers = list(request.headers.items())
+        connection.sendall(write_request(gateway, "POST", request.path, request.bytes, headers))
+        received = b""
+        while b"content_block_delta" not in received:
+            received += connection.recv(65_536)
+        connection.close()
+        assert upstream.left.wait(LIMIT)
+    (name,) = sizes(store)
+    totals = refold.open(name, store=store).stats().totals
+    assert (totals.requests, totals.input) == (1, 750)
 
 
 def test_usage_is_read_from_json_and_not_from_errors(upstream, store):

@@ -181,6 +181,22 @@ def test_a_target_above_the_room_is_the_room():
     assert outcome.met_target
 
 
+@pytest.mark.parametrize("window", [300, 8_000, 32_000])
+def test_a_request_that_is_cut_leaves_a_history_that_the_next_call_lets_be(window):
+    """A history that filled the room stood above the trigger, so every turn would have folded again."""
+    told = [
+        user("Look at this."),
+        assistant("I look. " * (window // 8)),
+        user("All of it: " + "w1 x2 y3 " * window),
+    ]
+    once = refold.compact(told, window=window)
+    again = refold.compact(once.messages, window=window)
+    assert once.compacted
+    assert once.met_target
+    assert not again.compacted
+    assert again.messages == once.messages
+
+
 def test_a_notebook_tells_the_room_from_the_target():
     inside = refold.compact(talk(1), window=8_000, target=10)
     assert "misses its target" in inside._repr_html_()

@@ -7,7 +7,7 @@ from math import ceil, floor
 from typing import Any, Final
 
 from refold.calls.conversation import Conversation
-from refold.core.compaction.budget import BESIDE_REQUEST, count_fitting_tokens, find_recovery_goal
+from refold.core.compaction.budget import BESIDE_REQUEST, ROOMY, count_fitting_tokens, find_recovery_goal
 from refold.core.compaction.cached_prefix import CachedPrefix
 from refold.core.compaction.guards import find_guarded
 from refold.core.compaction.keep_rules import count_system_messages
@@ -104,8 +104,7 @@ def find_history_goal(conversation: Conversation, options: CompactionOptions) ->
     counted = stays if stays * surplus >= budget.room else ceil(stays * surplus)
     goal = floor(policy.target.history(budget.window, budget.room, counted) / surplus) + system
     if policy.target.of_free:
-        beside = floor((goal - system) * BESIDE_REQUEST)
-        goal = max(goal, min(system + _request_tokens(conversation) + beside, count_fitting_tokens(budget)))
+        goal = max(goal, _find_request_goal(conversation, system, floor((goal - system) * BESIDE_REQUEST)))
     if options.spare:
         free = max(0, count_fitting_tokens(budget) - system)
         goal = min(goal, system + max(free - options.spare, floor(free * LEAST_FREE_SHARE)))
@@ -115,6 +114,17 @@ def find_history_goal(conversation: Conversation, options: CompactionOptions) ->
         if policy.forced_share is not None:
             goal = system + floor((budget.breakdown.history - system) * policy.forced_share)
     return goal
+
+
+def _find_request_goal(conversation: Conversation, system: int, beside: int) -> int:
+    """Return the tokens that keep the user's last message whole, with so many beside it where they fit."""
+    budget = conversation.budget
+    fixed, fitting = budget.breakdown.fixed, count_fitting_tokens(budget)
+    whole = system + _request_tokens(conversation)
+    if whole <= fitting:
+        return min(whole + beside, fitting)
+    # It is cut in any case: a history that fills the room would be folded again at the next turn.
+    return floor((fitting + fixed) * ROOMY) - fixed
 
 
 def find_history_least(

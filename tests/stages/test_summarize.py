@@ -119,6 +119,36 @@ def test_nobody_is_asked_in_vain(messages, more, note):
     assert step.failed is (note == "no model was given")
 
 
+@pytest.mark.parametrize(("count", "asks"), [(1, False), (6, True)])
+@pytest.mark.parametrize("tells", [False, True])
+def test_the_default_asks_where_a_usual_summary_saves_something(count, asks, tells):
+    """Some 70 tokens leave no room for the words of a model; who wants a summary now gets one."""
+    model = Model(
+        "The parser was looked at, and its second rule was changed, again and again, message by message."
+    )
+    task = work(*talk(count + 2, PROSE[:260]), tells=tells)
+    step = propose(stage(ledger_tokens=100), task, model)
+    assert bool(model.asked) is (asks or tells)
+    assert ("worth a question" in step.note) is not bool(model.asked)
+
+
+def test_what_was_turned_down_is_not_asked_about_again():
+    """Not together with new messages either; behind what has left, a model is asked as before."""
+    model = Model("Ok.")
+    made, task = stage(ledger_tokens=100), work(*talk(8))
+    step = propose(made, task, model)
+    assert (step.failed, step.turned_down) == (True, 5)
+    again = propose(made, work(*talk(10), turned_down=5), model)
+    assert (again.note, len(model.asked)) == ("a summary of it was turned down before", 1)
+    numbers = tuple((at, at) for at in range(6, 16))
+    propose(made, work(*talk(10), turned_down=5, numbers=numbers), model)
+    assert len(model.asked) == 2
+    propose(made, work(*talk(10), turned_down=5, tells=True), model)
+    assert len(model.asked) == 3
+    propose(stage(), work(*talk(10), turned_down=5), model)  # the five systems ask as they are described
+    assert len(model.asked) == 4
+
+
 def test_a_history_that_says_nothing_is_not_sent():
     """Messages of which the layout shows nothing are no reason to ask, in a split turn neither."""
     silent = [Message("user" if i % 2 == 0 else "assistant", (Thinking("hm" * 4_000),)) for i in range(12)]

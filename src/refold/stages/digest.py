@@ -126,11 +126,7 @@ class Staying:
 def write_digest(messages: Sequence[Message], covered: Covered, task: Task) -> WordedSummary:
     """Write the digest of the messages that leave, wrapped as a summary, with the ledger as metadata."""
     covered = replace(covered, state=find_state(messages[-LOOK_BACK:]))
-    numbers = [task.number(index) for index in covered.places]
-    earlier = [place for place, message in enumerate(messages) if message.is_summary]
-    lasts = [task.span((covered.places[place],))[1] for place in earlier]
-    known = facts_of_summaries([messages[place] for place in earlier], lasts, task.found)
-    ledger = known.merge(find_facts(messages, numbers, task.found))
+    ledger = _join_facts(messages, covered, task)
     count = task.counter.plain
     whole = _choose_size(replace(covered, files=FileOps()), task)
     covered = replace(covered, files=limit_files(covered.files, int(whole * FILES_SHARE), count))
@@ -142,6 +138,25 @@ def write_digest(messages: Sequence[Message], covered: Covered, task: Task) -> W
     text = fit_text(text, most, count=count).text
     meta = {"facts": ledger.fit_to(STORED_TOKENS, task.found).to_json(), "state": covered.state}
     return WordedSummary(wrap_summary(text, covered), meta, report_kept(text, ledger, 0, task.found).counts)
+
+
+def _join_facts(messages: Sequence[Message], covered: Covered, task: Task) -> Ledger:
+    """Join the facts of earlier summaries and of the messages that leave.
+
+    Where a view is planned again, mostly the same ones leave.
+    """
+    numbers = [task.number(index) for index in covered.places]
+    earlier = [place for place, message in enumerate(messages) if message.is_summary]
+    lasts = [task.span((covered.places[place],))[1] for place in earlier]
+    key = (_join_facts, *map(id, messages), *numbers, *lasts)
+    known = task.found.get(key)
+    if known is None:
+        stored = facts_of_summaries([messages[place] for place in earlier], lasts, task.found)
+        # While the messages are kept, no other one has the identity of one of them.
+        known = stored.merge(find_facts(messages, numbers, task.found)), messages
+        task.found.put(key, known)
+    ledger: Ledger = known[0]
+    return ledger
 
 
 def _choose_size(covered: Covered, task: Task) -> int:

@@ -14,7 +14,7 @@ from refold.core.compaction.keep_rules import MeasuredHistory, Segment, find_tur
 from refold.core.compaction.layout import Layout, SizedHistory, plan_layout
 from refold.core.compaction.task import Proposal, Step, Task
 from refold.core.facts.ledger import USER_KINDS
-from refold.core.facts.read_page import facts_of_summaries
+from refold.core.facts.read_page import read_stored
 from refold.core.facts.rules_files import find_rules_reads
 from refold.core.messages.message import Opaque, Thinking, map_parts
 from refold.core.messages.speakers import find_speaker, find_user_turns, is_observation
@@ -308,7 +308,7 @@ def _measure_user_words(task: Task, speakers: Sequence[str], rules: frozenset[in
         if index in task.protected:
             continue
         if message.is_summary:
-            noted = facts_of_summaries([message], [0], task.found).of(*USER_KINDS, "file rule")
+            noted = read_stored(message, task.found).of(*USER_KINDS, "file rule")
             said += sum(task.counter.text(fact.text) for fact in noted)
         elif speakers[index] == "user":
             said += task.sizes[index] // 2

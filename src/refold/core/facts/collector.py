@@ -113,6 +113,8 @@ class FactCollector:
     def add_values(self, text: str, at: int, weight: float) -> None:
         """Note numbers with the words they belong to: `port = 8080`, `the timeout is 30s`."""
         for number in _VALUE.finditer(text):
+            if text[number.start() - 1] in "\n(*-":  # as before most numbers: those of lists, dates and years
+                continue
             before = text[max(0, number.start() - 70) : number.start()].rstrip(" $€£\"'`")
             if not before.endswith(_ASSIGNS):
                 continue

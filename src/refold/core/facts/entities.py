@@ -85,6 +85,7 @@ def _read_run(run: str) -> tuple[Entity, ...]:
     return tuple(entity for token in _TOKEN.findall(run) for entity in _read_word(token))
 
 
+@lru_cache(maxsize=8_192)
 def _read_word(word: str) -> tuple[Entity, ...]:
     """Find the names in one word."""
     if "//" in word:

@@ -62,8 +62,6 @@ _SPECIFIC: Final = re.compile(r"\b[\w.,:/-]{0,40}\d[\w.,:/-]{0,40}|\b\w[\w./-]{0
 """Dates, amounts, numbers of orders, names of files: what somebody asks for again."""
 _MAY_BE_SPECIFIC: Final = re.compile(r"\d|[/_.][\w./-]")
 """What each of them has; most words have none, and this is found out faster."""
-_SPECIFIC_RUN: Final = re.compile(r"[\w.,:/-]+")
-"""Letters among which each of them stands."""
 _MAIN_ARGUMENTS: Final = (
     *("command", "cmd", "script", "code", "query", "pattern", "url", "path", "file_path", "filename"),
 )
@@ -230,7 +228,7 @@ def _count_specific(sentence: str) -> int:
     """Count the numbers and names in a sentence."""
     if not _MAY_BE_SPECIFIC.search(sentence):
         return 0
-    runs = filter(_MAY_BE_SPECIFIC.search, _SPECIFIC_RUN.findall(sentence))
+    runs = filter(_MAY_BE_SPECIFIC.search, sentence.split())
     return sum(len(_SPECIFIC.findall(run)) for run in runs)
 
 

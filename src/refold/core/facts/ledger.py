@@ -9,7 +9,7 @@ decays from fold to fold. Knows neither how facts are found nor how they are sho
 import math
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Final, cast
 
 from refold.core.facts.words import assigned_name
@@ -69,6 +69,8 @@ _SEEN_HALF_LIFE: Final = 12
 """The same for names that were only seen: of those only the newest are used again (same measurement)."""
 _ENOUGH: Final = 0.8
 """Share of a sentence's longer words that a text must have to count as having it; lower misses losses."""
+_ROW_TOKENS: Final = 4
+"""Tokens of a stored fact beside its texts, about."""
 _EXACT: Final = frozenset({"name", "file", "value"})
 """Kinds that must stand in a text letter by letter."""
 
@@ -114,7 +116,7 @@ class Fact:
         if self.kind == "name" and old.about != self.about:
             about = old.about or self.about
         weight, uses = max(old.weight, self.weight), old.uses + self.uses
-        return replace(self, about=about, at=at, weight=weight, uses=uses)
+        return Fact(self.kind, self.text, about, at, weight, uses)
 
     def is_in(self, text: str, low: str, words: set[str], found: Findings) -> bool:
         """True if a text has this fact; `low` and `words` are the text in small letters and its words."""
@@ -146,6 +148,14 @@ class Fact:
             return None
         weight, uses = min(9.0, max(0.0, weight)), max(1, int(uses))
         return Fact(kind, text[:TEXT_CHARS], about[:TEXT_CHARS], int(at), weight, uses)
+
+
+def _read_row(row: Any, found: Findings) -> Fact | None:
+    """Read a fact from plain data; most rows were in the summary before, and their facts know their keys."""
+    try:
+        return found.find(Fact.from_json, row)
+    except TypeError:  # no row of ours has a value without a hash
+        return Fact.from_json(row)
 
 
 def _find_longer_words(text: str) -> list[str]:
@@ -202,11 +212,13 @@ class Ledger:
             return self
         kept: list[Fact] = []
         found = Findings() if found is None else found
-        for fact in self.by_rank() if tokens > 0 else ():
-            cost = found.find(estimate, f"{fact.text} {fact.about}") + 4
+        for fact in self.by_rank() if tokens > _ROW_TOKENS else ():
+            cost = found.find(estimate, f"{fact.text} {fact.about}") + _ROW_TOKENS
             if cost <= tokens:
                 kept.append(fact)
                 tokens -= cost
+                if tokens <= _ROW_TOKENS:
+                    break
         return Ledger(tuple(sorted(kept, key=lambda fact: fact.at)))
 
     def to_json(self) -> list[list[Any]]:
@@ -217,10 +229,11 @@ class Ledger:
         ]
 
     @classmethod
-    def from_json(cls, data: Any) -> "Ledger":
-        """Read a ledger from plain data; rows that are no facts are skipped."""
+    def from_json(cls, data: Any, found: Findings | None = None) -> "Ledger":
+        """Read a ledger from plain data; rows that are no facts are skipped; `found`: those read before."""
         rows = data if isinstance(data, list | tuple) else ()
-        return Ledger().merge(fact for row in rows if (fact := Fact.from_json(row)) is not None)
+        facts = map(Fact.from_json, rows) if found is None else (_read_row(row, found) for row in rows)
+        return Ledger().merge(fact for fact in facts if fact is not None)
 
 
 def rank_value(fact: Fact, newest: int) -> float:

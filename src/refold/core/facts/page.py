@@ -64,8 +64,10 @@ _SECTION_KINDS: Final = {
     QUOTED: frozenset({"quoted"}),
     FILE_RULES: frozenset({"file rule"}),
 }
-_TOKEN: Final = re.compile(r"[\w./@~-]{2,240}")
-_WORD: Final = re.compile(r"\w{2,240}")
+_LONGEST: Final = 240
+"""Characters of a name; more are data."""
+_TOKEN: Final = re.compile(rf"[\w./@~-]{{2,{_LONGEST}}}")
+_WORD: Final = re.compile(rf"\w{{2,{_LONGEST}}}")
 
 
 @dataclass(slots=True)
@@ -144,8 +146,11 @@ class Page:
 
 def words_and_names(text: str) -> Iterable[str]:
     """Return the words of a text, its names and paths, and all ends of its paths."""
-    words = set(_WORD.findall(text))
-    for token in set(_TOKEN.findall(text)) - words:
+    runs = set(text.split())
+    words = {run for run in runs if run.isalnum() and 2 <= len(run) <= _LONGEST}
+    others = " ".join(runs - words)
+    words.update(_WORD.findall(others))
+    for token in set(_TOKEN.findall(others)) - words:
         name = token.strip(".-")
         words.add(name)
         while "/" in name:
@@ -177,6 +182,8 @@ def fill_section(page: Page, ledger: Ledger, title: str, budget: int) -> None:
     in_section = page.facts.setdefault(title, [])
     heading = 0 if in_section else page.title_cost(title)
     budget -= heading
+    if budget < HANDLE_TOKENS:
+        return
     of_kind = ledger.of(*_SECTION_KINDS[title])
     # The newest actions lead to the next one; other facts have a rank of their own.
     newest_first = sorted(of_kind, key=lambda fact: -fact.at)
@@ -205,10 +212,13 @@ def fill_section(page: Page, ledger: Ledger, title: str, budget: int) -> None:
 def fill_names(page: Page, ledger: Ledger, budget: int) -> None:
     """Fill the sections of files, names and values with what is most likely used again."""
     facts = [fact for fact in ledger.facts if fact.kind in _NAME_KINDS and id(fact) not in page.shown]
-    newest = max((fact.at for fact in ledger.facts), default=0)
-    file_lines = _format_file_lines(facts, ledger)
     budget = min(budget, page.left)
     budget -= sum(page.title_cost(title) for title, heads in page.groups.items() if not heads)
+    if budget < 0:  # nothing fits, but a name that is seen anyway is shown
+        page.shown.update(id(fact) for fact in facts if fact.kind == "name" and fact.text in page.seen)
+        return
+    newest = max((fact.at for fact in ledger.facts), default=0)
+    file_lines = _format_file_lines(facts, ledger)
     sizes = {id(fact): page.count(f", {fact.text}") for fact in facts}
     facts.sort(
         key=lambda fact: (-rank_value(fact, newest) + _TOKEN_WORTH * sizes[id(fact)], fact.at, fact.text)

@@ -68,15 +68,24 @@ def facts_of_summaries(
     found = Findings() if found is None else found
     ledger = Ledger()
     for message, last in zip(messages, lasts, strict=True):
-        if message.is_summary and message.meta.get("kind") != "ack":
-            stored = found.find_in(_read_facts, message)
+        stored = read_stored(message, found)
+        if not ledger and all(fact.at <= last for fact in stored.facts):
+            ledger = stored  # merged already
+        else:
             facts = (fact if fact.at <= last else replace(fact, at=last) for fact in stored.facts)
             ledger = ledger.merge(facts)
     return ledger
 
 
-def _read_facts(summary: Message) -> Ledger:
-    return Ledger.from_json(summary.meta.get("facts")) or read_page(summary.text)
+def read_stored(message: Message, found: Findings) -> Ledger:
+    """Read the facts of an earlier summary as they are stored; none of any other message."""
+    if not message.is_summary or message.meta.get("kind") == "ack":
+        return Ledger()
+    return found.find_in(_read_facts, message, found)
+
+
+def _read_facts(summary: Message, found: Findings) -> Ledger:
+    return Ledger.from_json(summary.meta.get("facts"), found) or read_page(summary.text)
 
 
 def _read_line(title: str, line: str) -> list[Fact]:

@@ -54,6 +54,8 @@ _UNASKED: Final = re.compile(
     r"\b(?:by the way|btw|speaking of|which reminds me|übrigens|au fait|por cierto)\b", re.IGNORECASE
 )
 """Statements that people make unasked are about themselves more often than their requests are."""
+_UNASKED_WORDS: Final = frozenset({"way", "btw", "speaking", "reminds", "fait", "cierto"})
+"""Words of which such a statement in ASCII has one; few have, which is found out faster."""
 
 
 class Wording(NamedTuple):
@@ -81,7 +83,8 @@ def read_wording(text: str) -> Wording:
         is_own=not word_lists()["speaker"].isdisjoint(words),
         is_addressed="you" in words or "your" in words,
         is_short_number=len(words) <= _OWN_WORDS and _DIGIT.search(text) is not None,
-        is_unasked=_UNASKED.search(text[:60]) is not None,
+        is_unasked=(not text.isascii() or not _UNASKED_WORDS.isdisjoint(words))
+        and _UNASKED.search(text[:60]) is not None,
     )
 
 
@@ -203,14 +206,16 @@ def fill_statements(page: Page, ledger: Ledger, budget: int, *, rules_budget: in
     Other sentences may use what rules leave of their share; `rules_budget` is for sure rules in any case.
     """
     budget, rules_budget = min(budget, page.left), min(rules_budget, page.left)
+    empty = [title for title in (SAID, IN_BRIEF) if not page.facts.get(title)]
+    headings = sum(page.title_cost(title) for title in empty)
+    if max(budget, rules_budget) - headings < JOINT_TOKENS:
+        return
     facts = [
         fact
         for fact in ledger.facts
         if fact.kind in USER_KINDS and id(fact) not in page.shown and fact.text not in page.beside
     ]
     costs = {id(fact): page.count(format_fact(fact)) + HANDLE_TOKENS for fact in facts}
-    empty = [title for title in (SAID, IN_BRIEF) if not page.facts.get(title)]
-    headings = sum(page.title_cost(title) for title in empty)
     if sum(costs.values()) + headings <= budget:
         for fact in facts:
             page.facts.setdefault(SAID, []).append(fact)

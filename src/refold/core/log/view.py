@@ -76,15 +76,15 @@ class Folded:
     said: int
     """Number of messages that had been said when the fold was made."""
     standing: bool = True
-    heads: Mapping[int, Change] = field(init=False, compare=False, repr=False)
-    """The change of each message that is the first of the fold's own in its change."""
+    heads: Mapping[int, list[ViewItem]] = field(init=False, compare=False, repr=False)
+    """What is gone in each change, by the first of the fold's own messages in it."""
 
     def __post_init__(self) -> None:
         heads = {}
         for change in self.changes:
             own = (p for p in change.inserted if isinstance(p, Replacement) and p.fold == self.name)
             if (first := next(own, None)) is not None:
-                heads[first.place] = change
+                heads[first.place] = change.gone()
         object.__setattr__(self, "heads", heads)
 
 
@@ -402,7 +402,6 @@ def _expand(items: Iterable[ViewItem], folds: Mapping[str, Folded]) -> Iterator[
         item = waiting.pop()
         if isinstance(item, Replacement) and item.fold in folds:
             # The first own message of a change stands for all that is gone, the others for nothing.
-            change = folds[item.fold].heads.get(item.place)
-            waiting += [] if change is None else reversed(change.gone())
+            waiting += reversed(folds[item.fold].heads.get(item.place, ()))
         else:
             yield item

@@ -56,15 +56,15 @@ class Findings:
         result: Found = known[1]
         return result
 
-    def find_in(self, find: Callable[[Any], Found], source: object) -> Found:
+    def find_in(self, find: Callable[..., Found], source: object, *beside: object) -> Found:
         """Return what a function finds in a message, which is known by its identity.
 
         To compare its value would take long. It is kept with what was found, so that its identity stays its
-        own.
+        own. `beside`: what the function needs and its result does not depend on.
         """
         known = self._kept.get((find, id(source)))
         if known is None:
-            known = self._kept[find, id(source)] = [0, find(source), source]
+            known = self._kept[find, id(source)] = [0, find(source, *beside), source]
         known[0] = self._round
         result: Found = known[1]
         return result

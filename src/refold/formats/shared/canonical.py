@@ -48,6 +48,7 @@ _PART_TYPES: Final[Mapping[str, type[Any]]] = {
 }
 _KINDS: Final = {part_type: name for name, part_type in _PART_TYPES.items()}
 _FIELDS: Final = {part_type: fields(part_type) for part_type in _KINDS}
+_PLAIN: Final = frozenset({str, int, float, bool, type(None)})
 _ROLES: Final[Mapping[str, Role]] = {role: role for role in get_args(Role)}
 
 
@@ -157,10 +158,13 @@ def _part_from_json(value: dict[str, Any]) -> Part:
 
 def _convert_sequences(value: Any, make: Callable[[list[Any]], Any]) -> Any:
     """Copy a value with every tuple and list in it made anew."""
+    if isinstance(value, (tuple, list)):
+        return make(
+            # Most values are plain, and a call for each takes long.
+            [inner if type(inner) in _PLAIN else _convert_sequences(inner, make) for inner in value]
+        )
     if isinstance(value, Mapping):
         return {key: _convert_sequences(inner, make) for key, inner in value.items()}
-    if isinstance(value, (tuple, list)):
-        return make([_convert_sequences(inner, make) for inner in value])
     return value
 
 

@@ -155,10 +155,7 @@ def check_arguments(call: Callable[_Arguments, _Made]) -> Callable[_Arguments, _
 
     @wraps(call)
     def checked(*args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Made:
-        plain = _list_plain_arguments(call)
-        if all(type(value) in types for value, types in zip(args, plain.values(), strict=False)) and all(
-            type(value) in plain.get(name, ()) for name, value in kwargs.items()
-        ):
+        if _are_plain(_list_plain_arguments(call), args, kwargs):
             return call(*args, **kwargs)
         known = _check_all(zip(list_arguments(call), args, strict=False), call)
         positions: Any = (*known.values(), *args[len(known) :])
@@ -173,11 +170,23 @@ def check_arguments(call: Callable[_Arguments, _Made]) -> Callable[_Arguments, _
     return checked_later if inspect.iscoroutinefunction(call) else checked  # type: ignore[return-value]
 
 
+def _are_plain(
+    types: Mapping[str, frozenset[type] | _AnyType], args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> bool:
+    """True if every argument is taken as it is; of one that the call does not have it is not known."""
+    for value, known in zip(args, types.values(), strict=False):
+        if type(value) not in known:
+            return False
+    return all(name in types and type(value) in types[name] for name, value in kwargs.items())
+
+
 @cache
 def _list_plain_arguments(call: Callable[..., Any]) -> Mapping[str, frozenset[type] | _AnyType]:
     """Return for each argument the types whose every value is taken as it is: nearly all that is passed."""
     return {
-        name: _list_plain_types(each.hint) if _says_something(each.hint) else _AnyType()
+        name: _list_plain_types(each.hint)
+        if each.hint is not object and _says_something(each.hint)
+        else _AnyType()
         for name, each in list_arguments(call).items()
     }
 
@@ -203,12 +212,12 @@ def _list_plain_types(hint: Any) -> frozenset[type]:
     """Return the types whose every value is taken as it is, which needs no look at the value itself."""
     found: set[type] = set()
     for each in _list_alternatives(hint):
-        if each in {str, NoneType}:
-            found.add(each)
-        elif (get_origin(each) or each) in _LISTS and get_args(each) != (str,):
+        if (get_origin(each) or each) in _LISTS and get_args(each) != (str,):
             found |= {list, tuple}
+        elif each is not float and _is_plain_class(each):
+            found.add(each)
         else:
-            return frozenset()  # numbers have ranges, and may be written as text
+            return frozenset()  # numbers may have ranges and be written as text, and whole ones be no float
     return frozenset(found)
 
 

@@ -153,7 +153,9 @@ def _read(value: Any) -> Response:
         return Response(usage=usage, cost=usage, impossible=find_impossible(value), empty=usage is None)
     fields = _to_fields(value)
     reports = [_to_json(fields[key]) for key in _USAGE if fields.get(key) is not None]
-    reports.append(fields)
+    is_alone = type(fields) is dict and fields.keys() <= _REPORT
+    if not (is_alone and reports and reports[0]):
+        reports.append(fields)  # some have their numbers beside the answer
     usage = next((usage for report in reports if (usage := read_usage(report))), None)
     cost, block = usage, None
     if any(map(lists_passes, reports)):

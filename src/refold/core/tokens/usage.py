@@ -7,6 +7,7 @@ from typing import Any, Final
 MAX_REPORTED_TOKENS: Final = 100_000_000
 """Ten times the largest window in use. A larger number is no report, so an error would lose nothing."""
 
+_NUMBERS: Final = (int, float)
 _ALL_INPUT: Final = (
     "prompt_tokens",
     "promptTokenCount",
@@ -185,9 +186,9 @@ def find_impossible(usage: Any) -> str:
     'prompt_tokens is -5'
     """
     fields = {"usage": usage} if isinstance(usage, int | float) else _find_report(usage)
-    for name in _JUDGED:
-        value = fields.get(name)
-        if value is None or isinstance(value, bool) or not isinstance(value, int | float):
+    for name in [name for name in _JUDGED if name in fields]:
+        value = fields[name]
+        if value is None or isinstance(value, bool) or not isinstance(value, _NUMBERS):
             continue
         if not 0 <= value <= MAX_REPORTED_TOKENS:
             return f"{name} is {value:.12g}"
@@ -264,7 +265,7 @@ def _to_fields(value: Any) -> Mapping[str, Any]:
 def _first_number(fields: Mapping[str, Any], names: tuple[str, ...]) -> int:
     for name in names:
         value = fields.get(name)
-        if value is None or isinstance(value, bool) or not isinstance(value, int | float):
+        if value is None or isinstance(value, bool) or not isinstance(value, _NUMBERS):
             continue
         if 0 < value <= MAX_REPORTED_TOKENS:
             return int(value)

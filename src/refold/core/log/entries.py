@@ -44,6 +44,8 @@ _SUM_BYTES: Final = 8
 _HASH_BYTES: Final = 20
 """160 bits, as in git: collisions are neither expected by chance nor feasible by effort."""
 _HASH: Final = hashlib.blake2b(digest_size=_HASH_BYTES)
+_HOLDERS: Final = (dict, list, tuple)
+_TEXT: Final = frozenset({str})
 _CHECKED_DEPTH: Final = 40
 """Depth to which keys are checked without a round trip; deeper values take the slower check, not none."""
 
@@ -150,14 +152,13 @@ def _make_entry(
 
 def _has_string_keys(value: Any, depth: int = 0) -> bool:
     """True if every key is a string and the value is not too deep to check."""
-    if type(value) is str:  # most values are
+    if not isinstance(value, _HOLDERS):
         return True
-    if isinstance(value, dict):
-        return depth < _CHECKED_DEPTH and all(
-            isinstance(key, str) and _has_string_keys(item, depth + 1) for key, item in value.items()
-        )
-    if isinstance(value, list | tuple):
-        return depth < _CHECKED_DEPTH and all(_has_string_keys(item, depth + 1) for item in value)
+    if depth >= _CHECKED_DEPTH or (isinstance(value, dict) and set(map(type, value)) - _TEXT):
+        return False
+    for item in value.values() if isinstance(value, dict) else value:
+        if type(item) is not str and not _has_string_keys(item, depth + 1):  # most values are text
+            return False
     return True
 
 

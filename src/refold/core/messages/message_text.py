@@ -1,7 +1,7 @@
 """Return a message as text, for readers and for counters; knows no provider."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from refold.core.messages.message import (
@@ -59,17 +59,18 @@ def visible_text_and_large_calls(message: Message) -> str:
 
 def full_text(message: Message) -> str:
     """Return everything that a model reads as text: text, thinking, calls, results, opaque blocks."""
-    parts = message.parts
-    if len(parts) == 1:
-        return _part_text(parts[0])
-    return "\n".join(_part_text(part) for part in parts)
+    return _join_texts(message.parts)
+
+
+def _join_texts(parts: Sequence[Part]) -> str:
+    return _part_text(parts[0]) if len(parts) == 1 else "\n".join([_part_text(part) for part in parts])
 
 
 def _part_text(part: Part) -> str:
-    if isinstance(part, Text | Thinking):
+    if isinstance(part, (Text, Thinking)):
         return part.text
     if isinstance(part, ToolResult):
-        return "\n".join(_part_text(inner) for inner in part.content)
+        return _join_texts(part.content)
     if isinstance(part, ToolCall):
         return f"{part.name} {arguments_text(part)}"
     if isinstance(part, Opaque):

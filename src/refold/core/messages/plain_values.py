@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from refold.core.messages.message import Message
 
+_PLAIN: Final = (str, int, float, Message)
 _OPTIONS: Final = {"mode": "json", "by_alias": True}
 """How a pydantic model gives its JSON: under the provider's names."""
 _QUIET: Final = {**_OPTIONS, "warnings": False}
@@ -19,13 +20,12 @@ _KIND_FIELDS: Final = ("type", "role")
 def has_objects(value: Any) -> bool:
     """True if a value holds something that JSON and `refold.Message` do not have, such as a tuple."""
     kind = type(value)
-    if kind is str:  # most values are
+    if kind is dict or kind is list:
+        for item in value.values() if kind is dict else value:
+            if type(item) is not str and has_objects(item):  # most values are text
+                return True
         return False
-    if kind is dict:
-        return any(map(has_objects, value.values()))
-    if kind is list:
-        return any(map(has_objects, value))
-    return not (value is None or isinstance(value, str | int | float | Message)) or isinstance(value, Enum)
+    return not (value is None or isinstance(value, _PLAIN)) or isinstance(value, Enum)
 
 
 def to_plain_value(value: Any, known: Mapping[int, tuple[Any, Any]], used: dict[int, tuple[Any, Any]]) -> Any:

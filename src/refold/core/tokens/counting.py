@@ -120,17 +120,21 @@ class Counter:
 
 def count_media_tokens(message: Message, provider: str | None = None) -> int:
     """Return the tokens of pictures, documents and files, by size and provider; tool results included."""
-    return sum(_part_tokens(part, provider) for part in message.parts if type(part) not in _WITHOUT_MEDIA)
+    return _count_parts(message.parts, provider)
 
 
 _WITHOUT_MEDIA: Final = frozenset({Text, Thinking, ToolCall, Opaque})
+
+
+def _count_parts(parts: Iterable[Part], provider: str | None) -> int:
+    return sum([_part_tokens(part, provider) for part in parts if type(part) not in _WITHOUT_MEDIA])
 
 
 def _part_tokens(part: Part, provider: str | None) -> int:
     if isinstance(part, Image):
         return image_tokens(part, provider)
     if isinstance(part, ToolResult):
-        return sum(_part_tokens(inner, provider) for inner in part.content)
+        return _count_parts(part.content, provider)
     if isinstance(part, File) or (isinstance(part, Document) and part.text is None):
         return document_tokens(part)
     return 0

@@ -229,6 +229,8 @@ def _no_runs(data: bytes) -> bytes:
 
 
 def _sum(weights: bytes) -> int:
+    if len(weights) <= _ADDABLE:
+        return adler32(weights, 0) & 0xFFFF
     return sum([adler32(weights[at : at + _ADDABLE], 0) & 0xFFFF for at in range(0, len(weights), _ADDABLE)])
 
 

@@ -221,8 +221,6 @@ def copy_item(item: Any) -> Any:
 
 
 def _copy_value(item: Any) -> Any:
-    if type(item) is str:  # most values are
-        return item
-    if isinstance(item, dict):
-        return {key: _copy_value(value) for key, value in item.items()}
+    if isinstance(item, dict):  # most values in it are text, which costs no call
+        return {key: value if type(value) is str else _copy_value(value) for key, value in item.items()}
     return [_copy_value(value) for value in item] if isinstance(item, list) else item

@@ -127,6 +127,7 @@ _ROWS: Final[tuple[tuple[str, str, str, _Reader], ...]] = (
     ("fold_seconds", "how long a request may wait for its history", "20", _read_seconds),
     ("tenancy", "single: all callers share sessions; key: each key has its own", "single", _read_tenancy),
     ("tenant_header", "the header that names the tenant instead of the key", "none", _read_header),
+    ("virtual_keys", "the file with the operator's own keys", "none", _read_path),
     (
         "summary_model",
         "models that summarise with the caller's key, without ask",

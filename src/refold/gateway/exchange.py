@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from aiohttp import web
 
-from refold.gateway.history.caller_summaries import read_access
+from refold.gateway.history.caller_summaries import Access, read_access
 from refold.gateway.history.decoding import decode_body
 from refold.gateway.history.hints import read_hints
 from refold.gateway.history.refused import read_refusal
@@ -20,8 +20,10 @@ from refold.gateway.http.forwarding import Answer, Outgoing, UpstreamClient
 from refold.gateway.http.headers import forward_request_headers
 from refold.gateway.http.refusals import Refusal
 from refold.gateway.http.routes import Route, join_address
+from refold.gateway.http.sent_keys import get_upstream_key, replace_key
 from refold.gateway.metrics import Metrics, find_family
 from refold.gateway.options import GatewayOptions
+from refold.gateway.virtual_keys import VirtualKey
 from refold.inspector.live.traffic import FOLD_CLAUSES, TrafficRow
 
 if TYPE_CHECKING:
@@ -53,11 +55,14 @@ class Exchange:
         self._tenant = ""
         self._histories: Conversations | None = None
         """The conversations of its tenant, once they are needed."""
+        self._virtual: VirtualKey | None = None
+        """What its key stands for, if that is one of the operator's own."""
         self.model = ""
         """The family of the model, once it is known."""
 
     async def run(self) -> web.StreamResponse:
         """Pass the request on, and its answer back."""
+        self._virtual = self._find_virtual_key()
         try:
             return await (self._pass_history() if self.route.wire else self._pass_other())
         finally:
@@ -65,6 +70,20 @@ class Exchange:
                 answer.close()
             if self._histories is not None and self.around.tenants is not None:
                 self.around.tenants.leave(self._tenant)
+
+    def _find_virtual_key(self) -> VirtualKey | None:
+        tenants = self.around.tenants
+        found = None if tenants is None else tenants.find_virtual_key(self.request.headers)
+        if found is not None:
+            get_upstream_key(found, self.route.upstream)  # refuses the request before anything is kept of it
+        return found
+
+    @property
+    def _endpoint(self) -> str:
+        """The address of the upstream."""
+        upstream = self.route.upstream
+        own = None if self._virtual is None else self._virtual.upstreams.get(upstream)
+        return own or self.around.options.upstream(upstream)
 
     async def _pass_other(self) -> web.StreamResponse:
         """Pass on what has no history, body and all, as it comes."""
@@ -127,18 +146,24 @@ class Exchange:
         if text is None:
             self.row.explain("its body cannot be decoded")
             return Turn(fold="none")
-        endpoint = self.around.options.upstream(route.upstream)
+        endpoint = self._endpoint
         betas = headers.get("anthropic-beta", "")
-        tenant = find_tenant(headers, tenants.options)
+        tenant = find_tenant(headers, tenants.options, self._virtual)
         if tenant is None:
             self.row.explain("it names no tenant, so that its history is not kept")
             return Turn(fold="bypassed;tenant")
         self._tenant, self._histories = tenant, tenants.enter(tenant)
         self.row.tenant, self.row.client = tenant, self.row.client or hints.client.partition(":")[0]
         pays = tenants.options.ask is None and bool(tenants.options.summary_model)
-        access = read_access(headers, route.wire, endpoint) if pays else None
+        access = self._find_access(endpoint) if pays else None
         history = HistoryRequest(route.wire, text, hints, endpoint, betas, route.counts, access, self.row)
         return await self._histories.prepare(history)
+
+    def _find_access(self, endpoint: str) -> Access | None:
+        """Return the way to the upstream for summaries that its caller pays for."""
+        if self._virtual is not None:
+            return Access(endpoint, get_upstream_key(self._virtual, self.route.upstream))
+        return read_access(self.request.headers, self.route.wire, endpoint)
 
     def _note_turn(self, turn: Turn) -> None:
         """Note in the traffic what became of a history."""
@@ -156,8 +181,10 @@ class Exchange:
         """
         request, route = self.request, self.route
         _, mark, query = request.raw_path.partition("?")
-        address = join_address(self.around.options.upstream(route.upstream), route) + mark + query
+        address = join_address(self._endpoint, route) + mark + query
         headers = forward_request_headers(request.raw_headers, reads_answer=bool(route.wire))
+        if self._virtual is not None:
+            replace_key(headers, self._virtual, route.upstream)
         if is_text:
             headers.popall("Content-Encoding", None)
         return Outgoing(request.method, address, headers, body)

@@ -10,6 +10,7 @@ from refold.calls.summariser import AskTarget
 from refold.config.serve_settings import SECRET_VARIABLE
 from refold.core.compaction.policy import Policy
 from refold.errors import RefoldError
+from refold.gateway.virtual_keys import read_keys
 from refold.inspector.options import InspectorOptions, check_inspector, is_loopback
 from refold.policies import presets
 from refold.stores import Store
@@ -111,6 +112,8 @@ class HistoryOptions:
     """With which keys are hashed into names of tenants; another one loses the way to all stored sessions."""
     tenant_header: str = ""
     """A header that names the tenant instead of the key, where keys change; a proxy in front must set it."""
+    virtual_keys: str = ""
+    """A file with keys of the operator's own, and what they stand for."""
 
 
 def make_options(values: Mapping[str, Any]) -> GatewayOptions:
@@ -169,9 +172,13 @@ def check_histories(options: HistoryOptions) -> None:
     if options.tenant_header and not _HEADER_NAME.fullmatch(options.tenant_header):
         raise RefoldError("tenant_header is the name of a header: letters, digits and -")
     if options.tenancy == "single":
-        if options.tenant_header:
-            raise RefoldError('tenant_header needs tenancy = "key"')
+        if options.tenant_header or options.virtual_keys:
+            name = "tenant_header" if options.tenant_header else "virtual_keys"
+            raise RefoldError(f'{name} needs tenancy = "key"')
         return
+    for key in read_keys(options.virtual_keys):
+        for upstream, address in key.upstreams.items():
+            _check_address(f"upstream_{upstream} of a virtual key", address)
     if len(options.tenant_secret) < _LEAST_TOKEN:
         what = "is too short" if options.tenant_secret else "is missing"
         raise RefoldError(

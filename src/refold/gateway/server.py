@@ -286,7 +286,8 @@ class Gateway:
         tenants, inspector = self._tenants, self.inspector
         if tenants is None or inspector is None or tenants.options.tenancy == "single":
             raise Refusal(404, "inspect", "there are no pages of tenants here: the server prints its address")
-        tenant = find_tenant(request.headers, tenants.options)
+        virtual = tenants.find_virtual_key(request.headers)
+        tenant = find_tenant(request.headers, tenants.options, virtual)
         if tenant is None:
             raise Refusal(401, "inspect", "send the key with which you call a model")
         headers = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}

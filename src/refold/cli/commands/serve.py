@@ -1,6 +1,7 @@
 """`refold serve`: the gateway for programs that speak to OpenAI or Anthropic, and the inspector."""
 
 import os
+import re
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,6 +24,7 @@ from refold.config.serve_settings import (
 from refold.core.compaction.policy import Policy
 from refold.errors import install_hint
 from refold.gateway.options import GatewayOptions, HistoryOptions, make_inspector_options, make_options
+from refold.gateway.virtual_keys import hash_key, make_key
 from refold.policies import presets
 
 EXAMPLES: Final = """\
@@ -43,7 +45,7 @@ serve. docs/gateway.md, docs/inspector.md
 _OPTIONS: Final = ("host", "port", "upstream_openai", "upstream_anthropic")
 _SWITCHES: Final = ("inspect_read_only", "behind_proxy")
 _OF_HISTORIES: Final = (
-    *("fold_seconds", "tenancy", "tenant_header", "summary_model"),
+    *("fold_seconds", "tenancy", "tenant_header", "summary_model", "virtual_keys"),
     "tenant_summary_tokens_per_hour",
 )
 """Settings that hold as long as the gateway runs."""
@@ -65,10 +67,13 @@ def add_arguments(parser: ArgumentParser) -> None:
     add("--policy", metavar="NAME", help=POLICY_HELP)
     add("--window", metavar="SIZE", help=WINDOW_HELP)
     add("--ask", metavar="WHO", help="who summarises, by address; none for nobody")
+    add("--new-key", metavar="NAME", help="print a new virtual key, and its lines for the file of keys")
 
 
 def run(args: Namespace, screen: Screen) -> int:
     """Serve until a signal ends it."""
+    if args.new_key is not None:
+        return _print_key(args.new_key, screen)
     options = _read_options(args)
     try:
         from refold.gateway.running import serve
@@ -89,6 +94,20 @@ def run(args: Namespace, screen: Screen) -> int:
             serve_inspector(InspectorServer(make_inspector_options(options, histories)), announce=announce)
             return DONE
         serve(Gateway(options, histories), announce=announce, reload=lambda: _read_options(args))
+    return DONE
+
+
+def _print_key(name: str, screen: Screen) -> int:
+    """Print a new virtual key, which is shown once, and the table that stands for it."""
+    secret = os.environ.get(SECRET_VARIABLE, "").strip()
+    if not secret:
+        raise WrongUse(f"a virtual key is hashed with {SECRET_VARIABLE}: set it as for the gateway")
+    if not re.fullmatch(r"[A-Za-z0-9_-]{1,100}", name):
+        raise WrongUse("--new-key is the name of a tenant: letters, digits, - and _")
+    key = make_key()
+    screen.line(f"{key}   (shown once: give it to {name})")
+    screen.line(f'[{name}]\nkey = "{hash_key(key, secret)}"')
+    screen.line('openai = "OPENAI_API_KEY"\nanthropic = "ANTHROPIC_API_KEY"')
     return DONE
 
 

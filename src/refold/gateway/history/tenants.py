@@ -10,7 +10,7 @@ import logging
 from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from refold.errors import describe_fault
 from refold.gateway.history.caller_summaries import check_summary_models
@@ -19,16 +19,18 @@ from refold.gateway.history.known_prefix import KnownPrefixes
 from refold.gateway.history.memo import MessageMemo
 from refold.gateway.history.session_calls import Surroundings
 from refold.gateway.history.watched_store import StoreBreaker
+from refold.gateway.http.sent_keys import Headers, find_sent_keys, find_virtual_key
 from refold.gateway.options import HistoryOptions
+from refold.gateway.virtual_keys import VirtualKey, read_keys
 from refold.session.session import Session
 
 _LOGGER: Final = logging.getLogger("refold.gateway")
 SINGLE: Final = ""
 """The tenant of a gateway for one user: the scope that the store's address names."""
-_KEY_HEADERS: Final = ("Authorization", "x-api-key", "api-key", "x-goog-api-key")
-"""Headers in which clients send their keys."""
 _HEADER_MARK: Final = b"header\0"
 """Before the value of a tenant header, so that no key can name the same tenant: a header has no zero byte."""
+_VIRTUAL_MARK: Final = b"tenant\0"
+"""The same before the tenant of a virtual key."""
 _TENANT_BYTES: Final = 16
 _THREADS: Final = 16
 """Threads for session calls. Most take a millisecond; one that waits for a summary takes seconds."""
@@ -37,29 +39,19 @@ _MOST_OPEN: Final = 32
 are enough. Others are opened again when they come back."""
 
 
-class _Headers(Protocol):
-    """Headers of a request, as far as a tenant is found in them."""
+def find_tenant(headers: Headers, options: HistoryOptions, virtual: VirtualKey | None = None) -> str | None:
+    """Return the tenant of a request; None if it names none, so that its history may not be kept.
 
-    def getall(self, key: str, default: list[str]) -> list[str]:
-        """Return every value of a header."""
-
-
-def find_tenant(headers: _Headers, options: HistoryOptions) -> str | None:
-    """Return the tenant of a request; None if it names none, so that its history may not be kept."""
+    virtual   what its key stands for, if that is one of the operator's own
+    """
     if options.tenancy == "single":
         return SINGLE
+    if virtual is not None:
+        return _hash(options, _VIRTUAL_MARK + virtual.tenant.encode())
     if options.tenant_header and (named := _join(headers.getall(options.tenant_header, []))):
         return _hash(options, _HEADER_MARK + named)
-    sent = [value for header in _KEY_HEADERS for value in headers.getall(header, [])]
-    keys = {_strip_scheme(value) for value in sent}
-    named = _join(sorted(keys))
+    named = _join(find_sent_keys(headers))
     return _hash(options, named) if named else None
-
-
-def _strip_scheme(value: str) -> str:
-    """Return a key without the word before it: the same key may come in two headers."""
-    scheme, _, key = value.strip().partition(" ")
-    return key.strip() if scheme.lower() == "bearer" else value.strip()
 
 
 def _join(values: list[str]) -> bytes:
@@ -85,6 +77,7 @@ class Tenants:
         if options.ask is None:
             check_summary_models(options.summary_model)
         self.options = options
+        self._virtual_keys = read_keys(options.virtual_keys)
         pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="refold-gateway")
         self._around = Surroundings(pool, MessageMemo(), KnownPrefixes(), StoreBreaker())
         self._single = Conversations(options, self._around, SINGLE)
@@ -94,6 +87,10 @@ class Tenants:
     async def is_ready(self) -> bool:
         """Return whether the store answers; if it does not, histories go on unmodified until it does."""
         return await self._single.is_ready()
+
+    def find_virtual_key(self, headers: Headers) -> VirtualKey | None:
+        """Return the virtual key of a request; None for a provider's own key."""
+        return find_virtual_key(headers, self._virtual_keys, self.options.tenant_secret)
 
     def enter(self, tenant: str) -> Conversations:
         """Return a tenant's conversations, which stay open until `leave`."""

@@ -7,9 +7,10 @@ path is appended behind the upstream's whole address.
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias, get_args
 
 Upstream: TypeAlias = Literal["openai", "anthropic", "gemini"]
+UPSTREAMS: Final[tuple[Upstream, ...]] = get_args(Upstream)
 
 _FOLDED: Final[Mapping[str, tuple[Upstream, str]]] = {
     "/chat/completions": ("openai", "openai"),

@@ -1,0 +1,67 @@
+"""The keys that a request carries; a virtual one is replaced by the upstream's own before it goes on."""
+
+import hmac
+from collections.abc import Mapping
+from typing import Final, Protocol
+
+from multidict import CIMultiDict
+
+from refold.gateway.http.refusals import Refusal
+from refold.gateway.http.routes import Upstream
+from refold.gateway.virtual_keys import PREFIX, VirtualKey, hash_key
+
+_KEY_HEADERS: Final = ("Authorization", "x-api-key", "api-key", "x-goog-api-key")
+"""Headers in which clients send their keys."""
+_PAYERS: Final = ("OpenAI-Organization", "OpenAI-Project")
+"""Headers that say who pays: with the operator's key that is not the caller's to choose."""
+_SENT_AS: Final[Mapping[Upstream, str]] = {
+    "openai": "Authorization",
+    "anthropic": "x-api-key",
+    "gemini": "x-goog-api-key",
+}
+
+
+class Headers(Protocol):
+    """Headers of a request, as far as keys are found in them."""
+
+    def getall(self, key: str, default: list[str]) -> list[str]:
+        """Return every value of a header."""
+
+
+def find_sent_keys(headers: Headers) -> list[str]:
+    """Return the different keys of a request, without the word before a bearer's."""
+    sent = (value.strip() for header in _KEY_HEADERS for value in headers.getall(header, []))
+    return sorted({key for value in sent if (key := _strip_scheme(value))})
+
+
+def _strip_scheme(value: str) -> str:
+    scheme, _, key = value.partition(" ")
+    return key.strip() if scheme.lower() == "bearer" else value
+
+
+def find_virtual_key(headers: Headers, known: tuple[VirtualKey, ...], secret: str) -> VirtualKey | None:
+    """Return the virtual key of a request; None for a provider's own key. Refuses one that is not known."""
+    sent = [key for key in find_sent_keys(headers) if key.startswith(PREFIX)] if known else []
+    if not sent:
+        return None
+    digest = hash_key(sent[0], secret)
+    # Each is compared, so that no time tells how far a guess has come.
+    found = [key for key in known if hmac.compare_digest(key.digest, digest)]
+    if len(sent) > 1 or not found:
+        raise Refusal(401, "key", "this key is not known here")
+    return found[0]
+
+
+def replace_key(headers: CIMultiDict[str], key: VirtualKey, upstream: Upstream) -> None:
+    """Put the upstream's key in the place of the virtual one."""
+    own = get_upstream_key(key, upstream)
+    for name in (*_KEY_HEADERS, *_PAYERS):
+        headers.popall(name, None)
+    headers[_SENT_AS[upstream]] = f"Bearer {own}" if upstream == "openai" else own
+
+
+def get_upstream_key(key: VirtualKey, upstream: Upstream) -> str:
+    """Return the key of an upstream; refuses one that is not for this caller."""
+    if upstream not in key.keys:
+        raise Refusal(403, "key", "this key is not for this upstream")
+    return key.keys[upstream]

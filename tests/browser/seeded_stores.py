@@ -1,6 +1,7 @@
 """Stores for the tests of the inspector, made by sessions of the library: a long task, a longer talk, hostile text."""
 
 import random
+import time
 from dataclasses import dataclass, field
 
 from hostile_texts import PAYLOADS
@@ -293,10 +294,10 @@ SMALL = (
 """Name, model, turns and tokens that each turn adds."""
 
 
-def say_small(store):
-    """Some sessions of everyday size, for a list that looks like one."""
+def say_small(store, start=START, apart=5000):
+    """Some sessions of everyday size, for a list that looks like one; so many seconds lie between them."""
     for place, (name, model, turns, tokens) in enumerate(SMALL):
-        with refold.open(name, model=model, store=store, now=Clock(START + 5000 * place)) as session:
+        with refold.open(name, model=model, store=store, now=Clock(start + apart * place)) as session:
             for turn in range(turns):
                 session.say({"role": "user", "content": f"Step {turn}: look at the log of job {turn * 17}."})
                 session.prepare()
@@ -304,6 +305,31 @@ def say_small(store):
                 session.observe({"usage": usage, "model": model})
                 text = f"Job {turn * 17} ended well. " + "It wrote its rows. " * 40
                 session.say({"role": "assistant", "content": text})
+
+
+TRIES = (
+    ("", 22, "Make the parser keep comments at the end of a file."),
+    ("#16", 18, "Try it with a second pass over the tokens instead."),
+    ("#40", 3, "Only list the callers of read_value for now."),
+    ("#8", 26, "Attach each comment to the statement before it."),
+)
+"""Where a try begins, its turns, and the first request of it."""
+
+
+def try_twice(store, name="parser-tries"):
+    """A session that went back three times: a tree of branches."""
+    task = Task(seed=3)
+    with refold.open(name, model=MODEL, store=store, now=Clock(time.time() - 7200, 9.0)) as session:
+        for start, turns, request in TRIES:
+            if start:
+                session.rewind(start)
+            for turn in range(turns):
+                text = task.fill(REQUESTS, turn) if turn else request
+                session.say({"role": "user", "content": text + " " + task.read("parse")[2][:3000]})
+                session.prepare()
+                usage = {"input_tokens": session.budget().used, "output_tokens": 90}
+                session.observe({"usage": usage})
+                session.say({"role": "assistant", "content": task.fill(ANSWERS, turn)})
 
 
 def seed(address, *, turns=60, talk=10_000):

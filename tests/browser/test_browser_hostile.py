@@ -44,6 +44,21 @@ def test_every_view_of_the_hostile_session(hostile):
     hostile.go("#/recall?q=alert", ".row mark")
 
 
+def test_plans_of_the_hostile_session(hostile):
+    page = hostile.session(HOSTILE, "/fold/F1", ".compare .put")
+    page.get_by_role("button", name="compare with another policy").click()
+    wait_until(
+        page, "![...document.querySelectorAll('.policies tbody td')].some(td => td.textContent === '…')"
+    )
+    page.locator(".policies").get_by_role("button", name="ripple").click()
+    page.keyboard.press("Escape")
+    page = hostile.session(HOSTILE, "/window", ".biggest .row")
+    page.locator(".biggest").get_by_role("button", name="plan fold of this").first.click()
+    page.locator(".planned p").first.wait_for()
+    for words in page.locator(".planned summary").all():
+        words.click()
+
+
 def test_every_payload_opened_whole(hostile):
     """As the user's text, the tool's name and arguments, its output: each is on the page as it was written."""
     page = hostile.session(HOSTILE, "?view=said&m=1")

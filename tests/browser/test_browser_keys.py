@@ -52,6 +52,29 @@ def test_every_view_can_be_read(watch, inspector, scheme, width):
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), name
 
 
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 390])
+def test_every_plan_can_be_read_and_fits(watch, inspector, scheme, width):
+    seen = watch(inspector, scheme=scheme, width=width, height=844)
+    for view, button, sign in (
+        ("fold", "compare with another policy", ".policies tbody tr:last-child .number"),
+        ("window", "plan fold of this", ".planned .big"),
+    ):
+        page = seen.go(*VIEWS[view])
+        page.get_by_role("button", name=button).first.click()
+        page.locator(sign).first.wait_for()
+        assert page.evaluate(LOW_CONTRAST) == [], view
+        assert page.evaluate(NAMELESS) == [], view
+        box = page.locator("dialog").bounding_box()
+        assert box["x"] >= 0
+        assert box["x"] + box["width"] <= width
+        assert page.evaluate(
+            "(inner => inner.scrollWidth <= inner.clientWidth)(document.querySelector('.dialog-inner'))"
+        )
+        page.keyboard.press("Escape")
+        page.get_by_role("dialog").wait_for(state="detached")
+
+
 def test_from_the_list_to_an_unfolded_message_by_keys(watch, inspector):
     """No pointer: filter, open, find the fold, read it, ask to unfold, go back, open a message."""
     seen = watch(inspector)

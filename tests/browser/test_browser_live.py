@@ -45,8 +45,9 @@ def test_a_fold_in_passing_is_seen(watch, running):
     for turns in range(1, 12):
         assert ask_claude(gateway, turns, words=700) == 200
     page.locator(".row .t-fold", has_text="made").first.wait_for()
-    page.locator(".row", has_text="made").first.press("Enter")
+    page.locator(".row", has_text="made").first.locator(".t-path").click()
     assert has_text(page, "Phases")
+    page.get_by_role("dialog").get_by_role("link", name="▼ F").wait_for()
     assert "x-api-key" not in page.inner_text("dialog")
     assert "sk-ant" not in page.content()
     page.keyboard.press("Escape")

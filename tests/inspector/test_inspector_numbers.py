@@ -113,6 +113,7 @@ def test_both_sides_of_a_fold_equal_those_of_diff(place):
         texts = ((side["role"], re.sub(r"^← t\d+\n", "", side["text"])) for side in put if not side["handle"])
         own = [(role, text.split()) for role, text in texts]
         assert sorted(after) == sorted(own)
+        assert page["ratio"] is None  # the window was another one when it was made
         assert [page["tokens_before"], page["tokens_after"]] == [told["tokens_before"], told["tokens_after"]]
 
 

@@ -32,6 +32,11 @@ def numbers(ranges):
     return {number for first, last in ranges for number in range(first, last + 1)}
 
 
+def test_a_fold_says_how_full_the_room_was(served):
+    page = served.get("sessions/task/folds/F1")
+    assert page["ratio"] == page["tokens_before"] / served.get("sessions/task")["budget"]["room"]
+
+
 def test_every_policy_is_named_and_plans(served):
     names = [policy["name"] for policy in served.get("about")["policies"]]
     assert names[:2] == ["refold", "thrifty"]

@@ -50,6 +50,8 @@ class FoldMark:
     tokens_after: int
     spent: Spent
     line: str
+    facts: int = 0
+    """Facts of what left that stand in its text."""
 
     @property
     def saved(self) -> int:
@@ -176,7 +178,16 @@ def _read_fold(entry: Entry, label: str) -> FoldMark:
         tokens_after=after,
         spent=Spent.read(entry.beside.get("spent")),
         line=line,
+        facts=count_facts(entry.beside.get("receipt"))[0],
     )
+
+
+def count_facts(receipt: Any) -> tuple[int, int, int]:
+    """Return how many facts a fold kept, how many of them it added itself, and to how many a handle leads."""
+    stages = receipt.get("stages", ()) if isinstance(receipt, dict) else ()
+    counts = [stage["facts"] for stage in stages if stage.get("accepted") and stage.get("facts")]
+    kept, repaired, by_handle = (sum(column) for column in zip(*counts, (0, 0, 0), strict=True))
+    return kept, repaired, by_handle
 
 
 class FoldBody:

@@ -78,7 +78,8 @@ export function messageCells(number, row, mark = '') {
 
 function FoldCard({ who, item, fold, canWrite, unfold }) {
   const sizes = `${short(fold?.tokens_before)} → ${short(fold?.tokens_after)} tokens`;
-  const words = [`covers ${fold?.handle.replace('-', '–')}`, sizes, fold?.stages.join(', ')].map((word) => plain(word, 80)).join(' · ');
+  const facts = fold?.facts_kept ? plural(fold.facts_kept, 'fact') + ' kept' : '';
+  const words = [`covers ${fold?.handle.replace('-', '–')}`, sizes, plain(fold?.stages.join(', '), 80), facts].filter(Boolean).join(' · ');
   return html`<div role="gridcell" class="card">
     <p class="card-head"><b>▼ ${item.label}</b> <span class="card-words">${words}</span>
       <span class="spring"></span>
@@ -118,8 +119,9 @@ export function Conversation({ who, session, mode, selected, handle, start, show
     const row = pages.get(number);
     const isSelected = selected && number >= selected.first && number <= selected.last;
     const cells = messageCells(number, row, isSelected ? '◂ selected' : '');
-    if (!isActive || !row || !canWrite) return cells;
-    return [...cells, cell('act', html`<button onClick=${() => pin(row.handle, !row.pinned)}>${row.pinned ? 'unpin' : 'pin'}</button>`)];
+    if (!isActive || !row) return cells;
+    const pinned = canWrite && html`<button onClick=${() => pin(row.handle, !row.pinned)}>${row.pinned ? 'unpin' : 'pin'}</button>`;
+    return [...cells, cell('act', [pinned, html`<button onClick=${() => setOpened(number)}>whole</button>`])];
   };
   const open = (index) => {
     const { item, system, gap } = find(stretches, index);

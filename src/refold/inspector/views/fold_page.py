@@ -16,7 +16,7 @@ from refold.core.messages.message_text import full_text
 from refold.core.summaries.wrappers import unwrap_summary
 from refold.core.tokens.counting import Counter
 from refold.inspector.scopes import Scope
-from refold.inspector.stored import FoldBody, FoldMark, StoredSession
+from refold.inspector.stored import FoldBody, FoldMark, StoredSession, count_facts
 from refold.inspector.views.entries import describe_inserted
 from refold.inspector.views.session_page import MOST_LOADED, count_seen, describe_fold, read_folds
 from refold.inspector.views.shown import (
@@ -55,6 +55,7 @@ def show_fold(scope: Scope, name: str, word: str) -> dict[str, Any]:
     return {
         **describe_fold(stored, mark.name),
         "policy": mark.policy,
+        "ratio": _find_ratio(scope, stored, mark, receipt),
         "model": _find_model(receipt),
         "seconds": _find_seconds(entry),
         "messages_before": _count_items(item for change in fold.changes for item in change.removed),
@@ -66,6 +67,14 @@ def show_fold(scope: Scope, name: str, word: str) -> dict[str, Any]:
         "receipt": redact_item(receipt).value if can_redact() else receipt,
         "changes": len(fold.changes),
     }
+
+
+def _find_ratio(
+    scope: Scope, stored: StoredSession, mark: FoldMark, receipt: Mapping[str, Any]
+) -> float | None:
+    """Return how full the room was before a fold; None if the window was another one then."""
+    window, room = scope.find_window(stored)
+    return mark.tokens_before / room if receipt.get("window") == window else None
 
 
 def _find_seconds(entry: Entry) -> float | None:
@@ -228,8 +237,7 @@ def _name_sources(sentence: str, ledger: Ledger) -> list[int]:
 def _describe_facts(rows: _FoldRows, receipt: Mapping[str, Any]) -> dict[str, Any]:
     """Return which facts of what left stand in the fold's text, and which only a handle leads to."""
     report = report_kept("\n".join(map(full_text, rows.messages)), rows.ledger, 0)
-    counts = [stage["facts"] for stage in receipt.get("stages", ()) if stage.get("accepted")]
-    kept, repaired, by_handle = (sum(column) for column in zip(*counts, (0, 0, 0), strict=True))
+    kept, repaired, by_handle = count_facts(receipt)
     return {
         "kept": _list_facts(report.kept, rows.redact),
         "lost": _list_facts(report.reachable, rows.redact),

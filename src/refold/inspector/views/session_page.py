@@ -125,6 +125,7 @@ def describe_fold(stored: StoredSession, name: str) -> dict[str, Any]:
         "covered_by": None if covering is None else stored.labels.get(covering.name),
         "trigger": mark.trigger,
         "spent": mark.spent.as_dict(),
+        "facts_kept": mark.facts,
         "line": find_redactor(show=False)(mark.line)[0][:LINE_CHARS],
     }
 

@@ -93,7 +93,7 @@ function Head({ who, fold, undo, compare }) {
   const { canWrite } = usePage();
   const state = fold.standing ? (fold.covered_by ? `covered by ${fold.covered_by}` : 'stands') : 'undone';
   const time = fold.seconds == null ? '' : milliseconds(fold.seconds * 1000);
-  const trigger = fold.trigger ? `trigger ${fold.trigger}` : '';
+  const trigger = fold.trigger ? `trigger ${fold.trigger}${fold.ratio == null ? '' : ` at ${percent(fold.ratio)}`}` : '';
   const words = [fold.handle.replace('-', '–'), state, date(fold.at), trigger, fold.stages.join(', '), time];
   return html`<div class="tools">
     <h2>▼ ${fold.label} <span class="quiet-text">${words.filter(Boolean).map((word) => plain(word, 80)).join(' · ')}</span></h2>

@@ -15,6 +15,9 @@ const LIMIT = 2000; // the ring of the server
 const FOLDS = { made: '▼ made', ready: '▽ stands', none: '–' };
 const HEADS = ['time', 'client', 'path', 'status', 'first', 'total', 'tokens', 'cache', 'fold', 'session'];
 
+// A request that was refused for its size and went on smaller has two statuses.
+const foldOf = (row) => (row.statuses?.length > 1 && row.fold === 'made' ? '▼ overflow' : FOLDS[row.fold] ?? plain(row.fold, 20));
+
 function tokensOf({ tokens_in: came, tokens_sent: sent }) {
   if (came == null) return '–';
   return sent == null || sent === came ? short(came) : `${short(came)} → ${short(sent)}`;
@@ -45,7 +48,7 @@ function cells(row) {
     cell('status', `${isBad ? '✕ ' : ''}${statusOf(row)}`, plain(row.outcome)), cell('first', milliseconds(row.first_ms)),
     cell('total', row.total_ms == null ? '● open' : milliseconds(row.total_ms)),
     cell('tokens', tokensOf(row), `${count(row.tokens_in)} → ${count(row.tokens_sent)} tokens`), cell('cache', percent(row.cache_share)),
-    cell('fold', FOLDS[row.fold] ?? plain(row.fold, 20), plain(row.why)),
+    cell('fold', foldOf(row), plain(row.why)),
     cell('session', session), cell('why', plain(row.why, 300)),
   ];
 }
@@ -54,7 +57,7 @@ function Rates({ rates }) {
   const items = [
     [rates.per_second?.toFixed(1), 'req/s'], [count(rates.open), 'open'],
     [rates.added_p50_ms == null ? null : `+${rates.added_p50_ms.toFixed(1)} ms`, 'p50'],
-    [rates.folds_per_minute?.toFixed(1), 'folds/min'], [count(rates.errors), 'errors'],
+    [rates.folds_per_minute?.toFixed(1), 'folds/min'], [count(rates.errors), rates.errors === 1 ? 'error' : 'errors'],
   ];
   return html`<p class="rates">${items.map(([value, words]) => html`<span><b>${value ?? '–'}</b> ${words}</span>`)}</p>`;
 }

@@ -45,6 +45,8 @@ HUGE = 10_000_000
 OFF = "umwelten"
 """A policy that folds only when it is asked to."""
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
+FRAGMENT = re.compile(r"^```py\n(.*?)^```", re.MULTILINE | re.DOTALL)
+"""An example that needs something around it: names that it does not define, or another library."""
 
 full = pytest.mark.full
 
@@ -427,6 +429,15 @@ def run_page(page: Path, monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
         assert provider.answered, "the examples asked no model"
 
 
+def run_fragment(page: str, words: str, around: dict[str, Any]) -> dict[str, Any]:
+    """Run the one fragment of a page that has these words, as it is printed; return its names."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    (fragment,) = [block for block in FRAGMENT.findall(text) if words in block]
+    namespace = {"__name__": "example", **around}
+    exec(compile(fragment, page, "exec"), namespace)
+    return namespace
+
+
 def _run_at_once(running: Running, mode: str, jobs: list[tuple[str, list[str]]]) -> None:
     """Run the turns of each conversation in a task or a thread of its own, all at once."""
     agent = running.agent
@@ -464,4 +475,4 @@ def _number_of(session: Any, text: str) -> int:
     return next(entry.said for entry in session.log(kinds=["said"]) if text in entry.text)
 
 
-__all__ = ["FULL", "Conformance", "run_page"]
+__all__ = ["FULL", "Conformance", "run_fragment", "run_page"]

@@ -4,7 +4,7 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from conformance import run_page
+from conformance import run_fragment, run_page
 
 pytest.importorskip("langchain", reason="langchain is not installed: pip install 'refold[langchain]'")
 pytest.importorskip("langchain_openai", reason="langchain-openai is not installed")
@@ -479,6 +479,19 @@ def test_calls_inside_the_content_are_said_once():
         (item,) = to_wire(AIMessage([{"type": "text", "text": "I look."}, block], tool_calls=[args]))
         assert item["content"] == [{"type": "text", "text": "I look."}]
         assert len(item["tool_calls"]) == 1
+
+
+@pytest.mark.filterwarnings("ignore:create_react_agent has been moved")
+def test_the_example_of_create_react_agent_runs(provider, monkeypatch, tmp_path):
+    from langgraph.prebuilt import create_react_agent
+
+    monkeypatch.setenv("REFOLD_STORE", f"sqlite:{tmp_path / 'refold.db'}")
+    around = {"create_react_agent": create_react_agent, "RefoldMiddleware": RefoldMiddleware}
+    around |= {"model": open_chat(provider), "tools": []}
+    made = run_fragment("docs/adapters/langchain.md", "create_react_agent(", around)
+    say(made["agent"], "Turn 1: hello NOTOOL")
+    assert "Turn 1: hello" in made["folding"].session("t1").log()[0].text
+    made["folding"].close()
 
 
 def test_the_examples_of_the_migration_page_run(monkeypatch, tmp_path):

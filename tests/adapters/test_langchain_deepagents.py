@@ -1,6 +1,7 @@
 """`RefoldMiddleware` in the place of the summarization that deepagents has built in, with the real deepagents."""
 
 import pytest
+from conformance import run_fragment
 
 pytest.importorskip("deepagents", minversion="0.7", reason="deepagents 0.7 or newer is not installed")
 pytest.importorskip("langchain_openai", reason="langchain-openai is not installed")
@@ -133,3 +134,18 @@ def test_deepagents_270_no_result_is_left_without_its_call(provider):
     messages = build(provider, own).invoke(history, THREAD)["messages"]
     assert own.session("t1").folds()
     assert len(messages) == len(history["messages"]) + 1
+
+
+def test_the_example_of_the_page_runs(provider, monkeypatch, tmp_path):
+    monkeypatch.setenv("REFOLD_STORE", f"sqlite:{tmp_path / 'refold.db'}")
+    chat = ChatOpenAI(model="gpt-4o", base_url=provider.url, api_key="none", max_retries=0)
+    around = {
+        "create_deep_agent": create_deep_agent,
+        "RefoldMiddleware": RefoldMiddleware,
+        "model": chat,
+        "tools": [look],
+    }
+    made = run_fragment("docs/adapters/langchain.md", "create_deep_agent(", around)
+    assert made["agent"].invoke({"messages": [("user", "Turn 1: hello NOTOOL")]}, THREAD)["messages"]
+    with refold.open("t1", store=f"sqlite:{tmp_path / 'refold.db'}") as session:
+        assert "Turn 1: hello" in session.log()[0].text

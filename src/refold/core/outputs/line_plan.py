@@ -8,7 +8,7 @@ counts tokens calls `render` again with another size.
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate
+from itertools import accumulate, chain
 from typing import Final
 
 from refold.core.messages.text_boundaries import boundary_after, boundary_before
@@ -120,7 +120,7 @@ class LinePlan:
     """Lines in the order in which they stand, and in the order in which they matter."""
 
     lines: Sequence[str]
-    order: Sequence[int]
+    order: Iterable[int]
     """Places of lines, the most important first; lines that are not named come last."""
     describe: Describe = no_facts
     cut: Cut = cut_line
@@ -213,23 +213,41 @@ def end_places(start: int, stop: int, head: int = 1, tail: int = 1) -> Iterator[
         stop -= len(back)
 
 
-def mix_places(lines: Sequence[str], streams: Iterable[tuple[float, Iterable[int]]]) -> list[int]:
+class LazyPlaces:
+    """Places that are worked out as far as somebody reads them: of a long text few lines are shown."""
+
+    __slots__ = ("_known", "_rest")
+
+    def __init__(self, places: Iterable[int]) -> None:
+        self._known: list[int] = []
+        self._rest = iter(places)
+
+    def __iter__(self) -> Iterator[int]:
+        return chain(self._known, self._find_more())
+
+    def _find_more(self) -> Iterator[int]:
+        for place in self._rest:
+            self._known.append(place)
+            yield place
+
+
+def mix_places(lines: Sequence[str], streams: Iterable[tuple[float, Iterable[int]]]) -> Iterator[int]:
     """Merge rankings so that at each size every one has about its share of the characters."""
     rankings = [(share, iter(places)) for share, places in streams]
     used = [0.0] * len(rankings)
-    seen: dict[int, None] = {}
+    seen: set[int] = set()
     waiting = list(range(len(rankings)))
     while waiting:
         number = min(waiting, key=used.__getitem__)  # of those that used as much the first
         share, places = rankings[number]
         for place in places:
             if place not in seen:
-                seen[place] = None
+                seen.add(place)
+                yield place
                 used[number] += (len(lines[place]) + 1) / share
                 break
         else:
             waiting.remove(number)
-    return list(seen)
 
 
 def has_share(lines: Sequence[str], is_one: Callable[[str], object], part: int, of: int) -> bool:

@@ -2,10 +2,10 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Final
 
-from refold.core.outputs.line_plan import LinePlan, end_places, has_share, mix_places
+from refold.core.outputs.line_plan import LazyPlaces, LinePlan, end_places, has_share, mix_places
 
 LINE_NUMBER: Final = re.compile(r" {0,8}(\d{1,7})(?:\t|→|: | ?\| ?|:(?=\t)|  |$)")
 """What `cat -n`, `nl` and the readers of agents put before a line."""
@@ -102,7 +102,7 @@ def rank_code(lines: Sequence[str]) -> LinePlan:
             (4, signatures),
         ),
     )
-    return LinePlan(lines, [*order, *range(start - 1, -1, -1)])
+    return LinePlan(lines, LazyPlaces(chain(order, range(start - 1, -1, -1))))
 
 
 def rank_prose(lines: Sequence[str]) -> LinePlan:

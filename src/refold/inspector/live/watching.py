@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing, suppress
 from typing import Final
 
-from refold.errors import StoreError, describe_fault
+from refold.errors import RefoldError, StoreError, describe_fault
 from refold.inspector.live.events import EventHub
 from refold.stores import SessionInfo
 
@@ -78,7 +78,7 @@ class Watcher:
                         self.wake()
                         if not self._hub.listeners:
                             break
-            except StoreError as error:
+            except RefoldError as error:
                 _LOGGER.warning("the store is looked at every two seconds (%s)", error)
                 self._hub.set_mode("poll")
                 self.wake()

@@ -1,7 +1,7 @@
 """Prepare folds while the conversation goes on: one at a time for each session, also across processes.
 
 Either the session's own process prepares them, in a thread or a task. Or it offers the session to the queue
-of the store, and a worker on any host takes it. Whoever works holds a lease with a fence: a worker that was
+of the store, and a worker on any host takes it. Whoever works holds a lease with a number: a worker that was
 paused while its lease went to somebody else cannot write any more.
 """
 

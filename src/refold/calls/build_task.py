@@ -143,8 +143,7 @@ def build_task(conversation: Conversation, options: CompactionOptions, goal: int
     model, due = options.model, budget.should_compact or budget.used > budget.room
     manual = options.force and options.target is None
     tells = manual and not options.ahead and policy.forced_share is not None
-    is_asked = tells or options.refused or options.target is not None
-    user_words = _count_user_words(conversation, goal if is_asked else None)
+    most = goal if tells or options.refused or options.target is not None else None
     return Task(
         messages=conversation.messages,
         index=conversation.index,
@@ -158,7 +157,7 @@ def build_task(conversation: Conversation, options: CompactionOptions, goal: int
         goal=goal,
         target=goal if options.target is not None else None,
         least=find_history_least(conversation, options, goal),
-        protected=find_protected(conversation, options, policy.guards, user_words),
+        protected=find_protected(conversation, options, policy.guards, _count_user_words(conversation, most)),
         pinned=find_protected(conversation, options, policy.guards & {"pins"}),
         shape=conversation.wire.shape,
         force=options.force,

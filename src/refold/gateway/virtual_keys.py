@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from refold.errors import RefoldError
-from refold.gateway.http.routes import UPSTREAMS, Upstream
+from refold.gateway.upstreams import UPSTREAMS, Upstream
 
 PREFIX: Final = "rf-"
 """By which a virtual key is told from a provider's own."""

@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from refold.core.messages.message import Message
 
 
-def find_last_told(draft: FoldDraft, before: View) -> int:
+def find_last_summarised(draft: FoldDraft, before: View) -> int:
     """Return the number of the last message that a fold's summaries stand for; 0 if it has none.
 
     before   the view that the fold was made for
     """
-    told = _select_told(draft)
-    return max((max(_find_numbers(change.removed, before), default=0) for change in told), default=0)
+    numbers = (_find_numbers(change.removed, before) for change in _select_summaries(draft))
+    return max((max(each, default=0) for each in numbers), default=0)
 
 
 def rebase_summaries(draft: FoldDraft, before: View, after: View) -> FoldDraft | None:
@@ -31,7 +31,7 @@ def rebase_summaries(draft: FoldDraft, before: View, after: View) -> FoldDraft |
     """
     changes: list[Change] = []
     inserted: list[Message] = []
-    for change in _select_told(draft):
+    for change in _select_summaries(draft):
         removed = _find_items(_find_numbers(change.removed, before), after)
         put: list[ViewItem] = []
         for item in change.inserted:
@@ -50,10 +50,10 @@ def rebase_summaries(draft: FoldDraft, before: View, after: View) -> FoldDraft |
     return FoldDraft(tuple(changes), tuple(inserted)) if inserted else None
 
 
-def _select_told(draft: FoldDraft) -> list[Change]:
+def _select_summaries(draft: FoldDraft) -> list[Change]:
     """Return the changes that put summaries, and those whose messages leave for a summary elsewhere."""
-    told = [change for change in draft.changes if all(m.is_summary for m in _find_own(change, draft))]
-    return told if any(_find_own(change, draft) for change in told) else []
+    chosen = [change for change in draft.changes if all(m.is_summary for m in _find_own(change, draft))]
+    return chosen if any(_find_own(change, draft) for change in chosen) else []
 
 
 def _find_own(change: Change, draft: FoldDraft) -> list["Message"]:

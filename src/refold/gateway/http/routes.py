@@ -7,10 +7,9 @@ path is appended behind the upstream's whole address.
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias, get_args
+from typing import Final
 
-Upstream: TypeAlias = Literal["openai", "anthropic", "gemini"]
-UPSTREAMS: Final[tuple[Upstream, ...]] = get_args(Upstream)
+from refold.gateway.upstreams import Upstream
 
 _FOLDED: Final[Mapping[str, tuple[Upstream, str]]] = {
     "/chat/completions": ("openai", "openai"),

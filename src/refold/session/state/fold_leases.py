@@ -85,10 +85,8 @@ def claim_lease(state: SessionState) -> SessionFlow["FoldLease | None"]:
     return None if lease is None else FoldLease(state.store, lease)
 
 
-def work_under(lease: FoldLease | None, work: SessionFlow[T]) -> SessionFlow[T]:
+def work_under(lease: FoldLease, work: SessionFlow[T]) -> SessionFlow[T]:
     """Do work under a lease and release it; if the flow is closed meanwhile, the lease runs out."""
-    if lease is None:
-        return (yield from work)
     try:
         result = yield from work
     except Exception:

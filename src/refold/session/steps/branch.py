@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from refold.core.log.entries import AS_WRITTEN, ROOT, SAID, Entry, Kind, hash_entry, make_entry
 from refold.core.log.folds import FoldDraft, name_as_own
-from refold.core.log.rebase import find_last_told, rebase_summaries
+from refold.core.log.rebase import find_last_summarised, rebase_summaries
 from refold.core.log.view import (
     MessageRange,
     Replacement,
@@ -359,7 +359,7 @@ def _carry_summaries(
     if fold is None or not fold.standing:
         return None
     draft = FoldDraft(name_as_own(fold), fold_messages(entry))
-    if not 0 < find_last_told(draft, state.view) <= said:
+    if not 0 < find_last_summarised(draft, state.view) <= said:
         return None
     marks: list[Entry] = yield StoreCall(
         lambda: list(state.log.read(state.name, base.place, kinds=VIEW_MARKS))

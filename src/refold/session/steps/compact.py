@@ -68,6 +68,8 @@ def compact_if_due(state: SessionState, context: ContextState) -> SessionFlow[At
         options, lease = yield from _claim_fold(state, budget, spare)
         if options is None:
             return Attempt(make_idle_outcome(state.settings.policy, budget, OTHER_FOLDS))
+        if lease is None:
+            return (yield from attempt_compaction(state, context, options, "threshold"))
         return (yield from work_under(lease, _fold_if_newest(state, context, options, lease)))
     why = allowed.explanation
     if budget.used > budget.room:
@@ -101,18 +103,17 @@ def _claim_fold(
 
 
 def _fold_if_newest(
-    state: SessionState, context: ContextState, options: CompactionOptions, lease: FoldLease | None
+    state: SessionState, context: ContextState, options: CompactionOptions, lease: FoldLease
 ) -> SessionFlow[Attempt]:
     """Fold the view, unless another process has changed it before it gave the lease away."""
-    if lease is not None:
-        try:
-            yield from check_head(state)
-        except Conflict:
-            state.position.mark_stale()
-            idle = make_idle_outcome(state.settings.policy, context.budget, OTHER_FOLDED)
-            return Attempt(idle, overtaken=True)
-        except StoreError:  # a fold is only stored behind the head that was seen
-            pass
+    try:
+        yield from check_head(state)
+    except Conflict:
+        state.position.mark_stale()
+        idle = make_idle_outcome(state.settings.policy, context.budget, OTHER_FOLDED)
+        return Attempt(idle, overtaken=True)
+    except StoreError:  # a fold is only stored behind the head that was seen
+        pass
     return (yield from attempt_compaction(state, context, options, "threshold", lease=lease))
 
 

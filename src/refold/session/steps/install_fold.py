@@ -9,7 +9,7 @@ from refold.core.compaction.bound_thinking import find_bound
 from refold.core.compaction.edits import Edit
 from refold.core.log.entries import SAID, Entry, make_entry
 from refold.core.log.folds import FoldDraft, draft_fold
-from refold.core.log.rebase import find_last_told, rebase_summaries
+from refold.core.log.rebase import find_last_summarised, rebase_summaries
 from refold.core.log.view import MessageRange, Replacement, View, ViewItem, changes_to_json, step
 from refold.core.messages.message import Message
 from refold.core.messages.unread import is_native
@@ -64,6 +64,15 @@ class Installation:
     reason: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class _After:
+    """The view after a fold, the messages that the fold inserted, and both with what they hold."""
+
+    view: View
+    inserted: tuple[Message, ...]
+    loaded: LoadedView
+
+
 def install_fold(
     state: SessionState,
     view_items: Sequence[ViewItem | None],
@@ -92,17 +101,12 @@ def install_fold(
             return Installation(None, fitted)
         draft, since = fitted
         entry, expected = _fold_entry(state, draft, facts, receipt, began), state.head
-        value = entry.value
-        # As they will be read back, so that reopening changes nothing.
-        inserted = fold_messages(entry, value)
-        view, shown = step(state.view, entry, value), show_messages(state, inserted, state.wire.name)
-        loaded = _loaded_after(state.loaded, view, entry.name, shown)
-        if receipt is not None and (reason := _reject_view(state.loaded, loaded, rebased=draft is not first)):
+        after = _look_ahead(state, entry)
+        if receipt and (reason := _reject_view(state.loaded, after.loaded, rebased=draft is not first)):
             return Installation(None, reason)
         try:
-            moved = _move_checkpoint(state, entry, draft, facts)
-            fence = None if lease is None else lease.fence
-            yield from commit(state, [entry, *moved], fence=fence, first_view=view)
+            moved, fence = _move_checkpoint(state, entry, draft, facts), lease.fence if lease else None
+            yield from commit(state, [entry, *moved], fence=fence, first_view=after.view)
             break
         except Conflict:
             if since is None:  # nobody can tell whether the edits still apply
@@ -110,10 +114,18 @@ def install_fold(
         yield from load(state)
         if state.head == expected:  # nothing was written meanwhile, so the lease must have been lost
             return Installation(None, "somebody else has taken over the work")
-    state.position.add_fold(entry.name, inserted)
-    state.loaded = loaded
+    state.position.add_fold(entry.name, after.inserted)
+    state.loaded = after.loaded
     state.accounting.invalidate_report()
     return Installation(entry)
+
+
+def _look_ahead(state: SessionState, entry: Entry) -> _After:
+    """Return the view as it will be after a fold."""
+    value = entry.value
+    inserted = fold_messages(entry, value)  # as they will be read back, so that reopening changes nothing
+    view, shown = step(state.view, entry, value), show_messages(state, inserted, state.wire.name)
+    return _After(view, inserted, _loaded_after(state.loaded, view, entry.name, shown))
 
 
 def record_fold(state: SessionState, entry: Entry, outcome: Outcome, used: int) -> Attempt:
@@ -227,7 +239,7 @@ def _rebase(state: SessionState, draft: FoldDraft, since: MadeFor) -> SessionFlo
     Others may have shortened the same messages meanwhile, or the conversation goes on from an earlier one.
     """
     undone = [sum(not fold.standing for fold in view.folds) for view in (since.view, state.view)]
-    last = find_last_told(draft, since.view)
+    last = find_last_summarised(draft, since.view)
     if not last or undone[1] > undone[0] or state.head is None:  # what somebody unfolds is to be seen
         return None
     place = state.head.place

@@ -29,6 +29,13 @@ def test_what_the_table_names_exists(number, what, where):
     assert [name for name in campaigns if not (ROOT / name).exists()] == []
 
 
+def test_every_test_that_the_page_names_exists():
+    written = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("test_*.py"))
+    named = set(re.findall(r"`(test_\w+)`", PAGE))
+    assert len(named) > 50
+    assert [name for name in sorted(named) if f"def {name}(" not in written] == []
+
+
 def play_until(folds):
     """A session of Claude Code's requests after so many folds, and how many steps they took."""
     session = refold.open("long", store="memory:", window=20_000, format="anthropic", now=lambda: 0.0)

@@ -161,7 +161,7 @@ class MemoryStore:
                 start = Head(place=START, name="", said=0, version=0)
                 stored = _Session(created=self._now(), changed=0.0, head=start)
             place = stored.head.place if at is None else at
-            if place not in stored.index:
+            if at is not None and place not in stored.index:
                 raise StoreError(f"there is no entry at {tuple(place)} in this session")
             line = stored.index.line_behind(place)
             for entry in entries:
@@ -170,7 +170,9 @@ class MemoryStore:
                 stored.entries.append(_Kept.keep(place, entry))
                 if stored.names.setdefault(entry.name, place) == place and entry.kind == "said":
                     self._note_session(entry.name, session)
-            last = None if place == START else stored.entries[stored.index.locate(place).at].bare
+            last: Entry | None = entries[-1] if entries else None
+            if not entries and place != START:
+                last = stored.entries[stored.index.locate(place).at].bare
             stored.head = Head(
                 place=place,
                 name=last.name if last else "",

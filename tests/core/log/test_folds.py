@@ -1,5 +1,7 @@
 """How edits of a list become a fold of a view."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -8,8 +10,9 @@ from log_strategies import Talk, edit_of, edits, single, words
 from refold.core.compaction import edits as editing
 from refold.core.compaction.edits import Edit
 from refold.core.log.entries import ROOT, make_entry
-from refold.core.log.folds import FoldDraft, draft_fold
-from refold.core.log.view import OWN, Change, MessageRange, Replacement, View, changes_to_json, step
+from refold.core.log.folds import FoldDraft, draft_fold, name_as_own
+from refold.core.log.rebase import find_last_summarised, rebase_summaries
+from refold.core.log.view import OWN, Change, Folded, MessageRange, Replacement, View, changes_to_json, step
 
 SHOWN = [words(f"#{number}") for number in range(1, 7)]
 ATOMS = [MessageRange(number, number) for number in range(1, 7)]
@@ -247,3 +250,82 @@ def test_a_fold_of_a_talk_is_named_and_shown():
     name = talk.take(0, 2, "s")
     assert talk.view.items == (Replacement(name, 0), MessageRange(3, 3))
     assert [message.text for message in talk.shown] == ["s", "#3"]
+
+
+# -- moved to another view -----------------------------------------------------------------------------------
+
+SUMMARY = replace(words("so far"), source="summarization")
+BEFORE = View(said=6, items=(MessageRange(1, 6),))
+
+
+def summarise(first, last, *kept):
+    """A change that puts the first message of a fold in place of messages, and puts some of them back."""
+    return Change((MessageRange(first, last),), put(0, *kept))
+
+
+def folded(*changes, said=8):
+    """A view with one fold."""
+    made = make_entry("fold", {"changes": changes_to_json(changes)}, parent=ROOT, said=said)
+    return step(View(said=said, items=(MessageRange(1, said),)), made)
+
+
+def move(draft, after):
+    return rebase_summaries(draft, BEFORE, after)
+
+
+def test_a_summary_stands_in_a_view_that_has_grown():
+    draft = FoldDraft((summarise(1, 4, MessageRange(4, 4)),), (SUMMARY,))
+    assert move(draft, View(said=9, items=(MessageRange(1, 9),))) == draft
+    assert find_last_summarised(draft, BEFORE) == 4
+
+
+def test_what_a_fold_shortened_beside_its_summary_is_left_out():
+    shortened = Change((MessageRange(6, 6),), put(1))
+    draft = FoldDraft((summarise(1, 4), shortened), (SUMMARY, words("sh...")))
+    assert move(draft, BEFORE) == FoldDraft((summarise(1, 4),), (SUMMARY,))
+    assert find_last_summarised(draft, BEFORE) == 4
+
+
+def test_what_leaves_for_a_summary_elsewhere_goes_along():
+    draft = FoldDraft((Change((MessageRange(1, 1),), ()), summarise(3, 4)), (SUMMARY,))
+    assert move(draft, BEFORE) == draft
+
+
+def test_a_fold_without_a_summary_is_not_moved():
+    draft = FoldDraft((summarise(2, 3),), (words("sh..."),))
+    assert move(draft, BEFORE) is None
+    assert find_last_summarised(draft, BEFORE) == 0
+
+
+def test_a_summary_takes_the_folds_that_stand_for_its_messages_alone():
+    """One of two messages stands for nothing: it leaves with the one before it."""
+    after = folded(Change((MessageRange(2, 3),), put(0, 1)), Change((MessageRange(7, 8),), put(2, 3)))
+    name = after.folds[0].name
+    moved = move(FoldDraft((summarise(1, 4),), (SUMMARY,)), after)
+    assert moved is not None
+    (change,) = moved.changes
+    assert change.removed == (
+        MessageRange(1, 1),
+        Replacement(name, 0),
+        Replacement(name, 1),
+        MessageRange(4, 4),
+    )
+    assert change.inserted == put(0)
+
+
+@pytest.mark.parametrize(
+    ("kept", "after"),
+    [
+        ((), folded(Change((MessageRange(4, 5),), put(0)))),
+        ((), View(said=3, items=(MessageRange(1, 3),))),
+        ((MessageRange(4, 4),), folded(Change((MessageRange(3, 4),), put(0)))),
+    ],
+    ids=["folded with others", "not all there", "cannot be put back"],
+)
+def test_a_summary_that_cannot_stand_in_a_view_is_not_moved(kept, after):
+    assert move(FoldDraft((summarise(1, 4, *kept),), (SUMMARY,)), after) is None
+
+
+def test_the_changes_of_a_fold_without_its_name():
+    changes = (Change((MessageRange(1, 4),), (Replacement("f", 0), MessageRange(4, 4))), Change(put(1), ()))
+    assert name_as_own(Folded("f", changes, said=6)) == (summarise(1, 4, MessageRange(4, 4)), changes[1])

@@ -319,6 +319,14 @@ def test_an_answer_that_ended_at_the_window_is_a_refusal():
         assert session.observe({**answer, "usage": None})
 
 
+def test_a_report_alone_is_a_refusal_only_where_it_ended_at_the_window():
+    report = {"model": "claude-opus-4-8", "usage": {"input_tokens": 16_000, "output_tokens": 384}}
+    for finish, refused in (("end_turn", False), ("model_context_window_exceeded", True)):
+        with opened(window=32_000) as session:
+            session.prepare(talk(60, size=800))
+            assert bool(session.observe({**report, "stop_reason": finish})) is refused
+
+
 def test_an_answer_that_speaks_of_sizes_is_no_refusal():
     with opened(window=32_000) as session:
         history = talk(5)

@@ -251,6 +251,20 @@ def test_a_message_of_a_long_history_that_changes_in_place_is_noticed_in_its_tur
         assert session.view() == history
 
 
+@pytest.mark.parametrize("place", [1, 700, 1_499])
+@pytest.mark.parametrize("system", [[], [{"role": "system", "content": "Help."}]])
+def test_a_message_of_a_long_list_that_is_replaced_is_noticed_at_once(place, system):
+    history = [*system, *({"role": ("user", "assistant")[n % 2], "content": f"{n}"} for n in range(1_500))]
+    place += len(system)
+    with opened(window=10_000_000, policy=refold.presets.get(trigger_tokens=None)) as session:
+        session.prepare(history)
+        history.append({"role": "user", "content": "on"})
+        session.prepare(history)
+        history[place] = {**history[place], "content": "another"}
+        assert session.prepare(history).messages[place]["content"] == "another"
+        assert session.view()[place]["content"] == "another"
+
+
 def test_objects_of_a_caller_that_makes_new_ones_are_not_held():
     """A gateway reads a body anew in every turn: to hold it would be a second copy of every text."""
     with opened(window=100_000) as session:

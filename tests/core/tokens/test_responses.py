@@ -881,5 +881,13 @@ def test_an_answer_of_the_interactions_api():
     assert read_response({**INTERACTION, "steps": []}).message is None
 
 
+@pytest.mark.parametrize(
+    "usage", [{"prompt_tokens": 90}, SimpleNamespace(prompt_tokens=90), {"usage": {"prompt_tokens": 90}}]
+)
+@pytest.mark.parametrize("beside", [{}, {"model": "m"}, {"other": 1}])
+def test_a_report_is_the_same_alone_and_in_an_answer(usage, beside):
+    assert read_response({"usage": usage, **beside}).usage == Usage(input=90)
+
+
 def test_an_answer_of_plain_text_is_no_compaction():
     assert not Response(message={"role": "assistant", "content": "hi"}).compacted

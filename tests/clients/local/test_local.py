@@ -150,8 +150,9 @@ def test_the_refusal_itself_is_recognised_with_its_numbers(client):
 
 @pytest.mark.usefixtures("small_answers")
 def test_a_compaction_asks_it_and_is_sound_whether_or_not_the_summary_is_let_in():
+    """With the shortest question of the systems: a busy processor reads some thirty tokens a second."""
     before = [dict(message) for message in HISTORY]
-    outcome = refold.compact(HISTORY, ask="local", window=1_000, force=True)
+    outcome = refold.compact(HISTORY, ask="local", window=300, force=True, policy="ripple")
     assert outcome.compacted == (
         "summarize" in outcome.stages
     )  # a forced fold tells by the model, or not at all

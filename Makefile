@@ -6,13 +6,15 @@ READY  := $(VENV)/.ready
 # pinned by `make lock`; LOCK= takes the newest versions that pyproject.toml allows
 LOCK   ?= requirements-dev.txt
 ROOMS  := src/refold/core/*,src/refold/stages/*,src/refold/formats/*,src/refold/transcripts/agents/*
-# a traced test takes three times as long: these cover the rooms, each room's own first, because a file that is
-# covered is not traced any more (tests/covered_files.py); laws and slow tests among them run untraced
+# a traced test takes three times as long: these cover the rooms, each room's own first and the longest last,
+# because what is covered is not traced any more (tests/coverage_tracing.py); laws and slow tests run untraced
 TRACED := $(addprefix tests/,core stages formats transcripts test_docstring_examples.py test_public_arguments.py) \
-	$(wildcard tests/session/test_export.py tests/session/test_native_*.py tests/session/test_bound_*.py) tests/calls tests/policies
+	$(wildcard tests/session/test_bound_*.py tests/session/test_native_*.py) tests/calls \
+	$(filter-out %/test_refold_default.py,$(wildcard tests/policies/test_*.py)) \
+	tests/session/test_export.py tests/policies/test_refold_default.py
 # each line is one process, two run at a time and the longest first: nothing is collected or compiled twice
 PLAIN := $(addprefix tests/,session cli clients remote stores torture adapters)
-REST := $(filter-out $(TRACED) $(PLAIN) tests/__pycache__,$(patsubst %/,%,$(wildcard tests/*/ tests/test_*.py)))
+REST := $(filter-out $(TRACED) $(PLAIN) tests/policies tests/__pycache__,$(patsubst %/,%,$(wildcard tests/*/ tests/test_*.py)))
 RUNS := 'traced $(TRACED)' 'plain $(REST)' 'plain tests/session' 'plain tests/adapters' 'plain tests/cli' \
 	'plain tests/clients tests/remote' 'plain tests/stores tests/torture'
 NEW_PYTHON := $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "refold needs Python 3.11 or newer: make PYTHON=python3.12 ..." >&2; exit 1; }

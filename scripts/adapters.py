@@ -93,7 +93,13 @@ ADAPTERS: Final = (
         "agent-framework", "agent-framework-core", "agent_framework", ("agent-framework-openai", "openai")
     ),
     Adapter("strands", "strands-agents", "strands", ("strands-agents[openai,anthropic]",)),
-    Adapter("litellm", "litellm", "litellm", ("litellm[proxy]", "mcp", "openai")),
+    Adapter(
+        "litellm",
+        "litellm",
+        "litellm",
+        ("litellm[proxy]", "mcp", "openai"),
+        newest=("smolagents", "dspy<3.5"),  # CrewAI wants libraries of its own; its test is skipped
+    ),
     Adapter("llama-index", "llama-index-core", "llama_index", ("llama-index-llms-openai",)),
     Adapter("inspect-ai", "inspect-ai", "inspect_ai", ("openai", "anthropic")),
     Adapter("llm-refold", "llm", "llm", ("./plugins/llm-refold", "llm-anthropic", "pexpect")),

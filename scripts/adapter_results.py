@@ -102,9 +102,9 @@ def write_matrix(results: Mapping[str, Any]) -> str:
             cells = [_write_cell(case["checks"].get(check), notes) for check in COLUMNS]
             load = newest.get("overhead_load", newest.get("load", MOST_LOAD + 1))
             overhead = f"{case['overhead_ms']:.1f} ms" if load <= MOST_LOAD and "overhead_ms" in case else "-"
-            page = str(case.get("page") or "").removeprefix("docs/adapters/")
+            page = str(case.get("page") or "").replace("docs/", "../")
             title = case.get("name") or adapter
-            name = f"{f'[{title}]({page})' if page and '/' not in page else title} ({case.get('wire', '')})"
+            name = f"{f'[{title}]({page})' if page.startswith('../') else title} ({case.get('wire', '')})"
             lines.append("| " + " | ".join([name, versions, *cells, case.get("modes", ""), overhead]) + " |")
     lines += ["", *(f"{number}. {note}" for number, note in enumerate(notes, 1))] if notes else []
     return "\n".join(lines)

@@ -9,7 +9,7 @@
     python scripts/adapters.py --overhead               measure only what a turn costs, on an idle machine
 
 Environments are kept in bench/.envs/adapters. Results go to bench/results/adapters.json, and the support
-matrix into docs/adapters/index.md. Both are written after each adapter, whole or not at all.
+matrix into docs/data/adapters.md. Both are written after each adapter, whole or not at all.
 """
 
 import hashlib
@@ -40,7 +40,7 @@ from adapter_results import (
 ROOT: Final = Path(__file__).resolve().parent.parent
 ENVIRONMENTS: Final = ROOT / "bench" / ".envs" / "adapters"
 RESULTS: Final = ROOT / "bench" / "results" / "adapters.json"
-PAGE: Final = ROOT / "docs" / "adapters" / "index.md"
+PAGE: Final = ROOT / "docs" / "data" / "adapters.md"
 TOOLS: Final = ("pytest>=8.4,<9", "hypothesis>=6.150")
 """What every environment needs to run the tests."""
 STAMP: Final = "ready"

@@ -107,7 +107,7 @@ def test_the_matrix_names_versions_and_reasons():
     busy = results.write_matrix({"x": {"newest": {**newest, "load": 9.0}}})
     assert "0.8 ms" not in busy
     linked = run(checks, page="docs/adapters/x.md")
-    assert "| [x](x.md) (openai) |" in results.write_matrix({"x": {"newest": linked}})
+    assert "| [x](../adapters/x.md) (openai) |" in results.write_matrix({"x": {"newest": linked}})
 
 
 def test_a_cost_that_was_measured_alone_takes_the_place_of_the_old_one():

@@ -217,7 +217,7 @@ SITES = ((None, 200), ("none", 200), ("same-origin", 200), ("same-site", 403), (
 def test_data_is_for_the_page_of_the_inspector_alone(stored, site, status):
     """A page on another port of this machine is of the same site: its requests bring the cookie along."""
     headers = {} if site is None else {"Sec-Fetch-Site": site}
-    for path in ("about", "sessions", "sessions/talk/entries/1/whole"):
+    for path in ("about", "sessions", "costs", "sessions/talk/plan", "sessions/talk/entries/1/whole"):
         assert stored.send("GET", f"/inspect/api/{path}", headers).status == status
 
 
@@ -227,7 +227,9 @@ READS = (
     "sessions/talk",
     "sessions/talk/entries",
     "sessions/talk/usage",
+    "sessions/talk/plan",
     "recall?q=hello",
+    "costs",
 )
 VERBS = ("unfold", "rewind", "pin", "checkpoint", "compact")
 

@@ -59,6 +59,8 @@ def test_a_tenant_sees_its_own_and_the_operator_all(tmp_path, store):
         about = served.get("about")
         assert (about["tenant"], about["operator"], about["tenants"]) == (ann, False, [])
         assert served.send("GET", "/inspect/api/sessions/talk-bobs-key").status == 404
+        assert served.send("GET", "/inspect/api/sessions/talk-bobs-key/plan").status == 404
+        assert served.get("costs")["days"][-1]["sessions"] <= 1
         assert served.post("sessions/talk-bobs-key/checkpoint", {"name": "x"}).status == 404
         assert {row["tenant"] for row in served.get("traffic")["rows"]} == {ann}
         assert [hit["session"] for hit in served.get("recall?q=from")["hits"]] == ["talk-anns-key"]

@@ -6,7 +6,6 @@ from inspector_serving import Listening, inspecting
 
 import refold
 from postgres_server import cluster
-from refold.stores.postgres.connections import parse_address
 
 
 @pytest.fixture(scope="module")
@@ -21,7 +20,8 @@ def address(running, request):
 
 
 def execute(address, statement, *values):
-    with psycopg.connect(parse_address(address).server, autocommit=True) as connection:
+    server = address.partition("&scope=")[0]  # the scope is the store's own word
+    with psycopg.connect(server, autocommit=True) as connection:
         return connection.execute(statement, values or None).fetchall()
 
 

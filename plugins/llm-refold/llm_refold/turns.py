@@ -59,7 +59,7 @@ class AnswerChunks:
     def assemble(self) -> dict[str, Any] | None:
         """Return the usage; None if it is not that of the view."""
         response = self._response
-        if not response.input_tokens or not self._sent[-1].was_read:
+        if response.input_tokens is None or not self._sent[-1].was_read:
             return None
         usage = {"input": response.input_tokens, "output": response.output_tokens or 0}
         return {"usage": {**usage, "details": response.token_details or {}}}

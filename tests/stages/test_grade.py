@@ -10,7 +10,7 @@ import refold
 from growth import assert_linear
 from refold import Message, Text, ToolCall
 from refold.core.compaction.edits import apply_edits
-from refold.core.compaction.flow import run
+from refold.core.compaction.flow import Ask, run
 from refold.core.compaction.keep_rules import MeasuredHistory, Segment
 from refold.core.compaction.task import Step, Task
 from refold.core.messages.tool_pairs import link
@@ -20,7 +20,7 @@ from refold.core.tokens.counting import ESTIMATE_COUNTER
 from refold.core.tokens.estimate import estimate
 from refold.formats import get
 from refold.stages.digest import write_digest
-from refold.stages.grade import Before, Grade
+from refold.stages.grade import Before, Grade, _answer_again
 from refold.stages.summarize import Summarize
 from refold.stages.truncate import Truncate
 from refold.testing import (
@@ -170,6 +170,37 @@ def test_the_fixed_part_does_not_take_the_room_of_the_history(share):
     assert outcome.budget.room == room
     after = outcome.tokens_after - fixed
     assert 0.4 * (room - fixed) <= after <= room - fixed
+
+
+@pytest.mark.parametrize("target", [5_000, 10_000, 20_000, 30_000])
+def test_what_a_short_summary_leaves_of_its_room_is_for_messages(target):
+    """The model is asked once: fewer messages leave for the text that it wrote."""
+    talk = [
+        message
+        for step in range(60)
+        for message in (
+            user(f"step {step}: " + "look at the next file. " * 60),
+            assistant(f"answer {step}: " + "done with that. " * 60),
+        )
+    ]
+    asked = Scripted("Steps 0 to 50 are done with that. Next: step 51. Look at the next file.")
+    outcome = refold.compact(talk, window=200_000, target=target, ask=asked)
+    assert outcome.reason.startswith("summarize")
+    assert target * 0.85 <= outcome.tokens_after <= target
+    assert len(asked.asked) == 1
+
+
+def test_an_answer_is_used_again_for_the_same_round_of_questions_alone():
+    def ask_rounds(*rounds):
+        replies = []
+        for number in rounds:
+            replies.append((yield (Ask("?"),) * number))
+        return Step(note=f"{len(replies)} rounds")
+
+    assert _answer_again(ask_rounds(1), ("yes",)) == Step(note="1 rounds")
+    assert _answer_again(ask_rounds(), ("yes",)) == Step(note="0 rounds")
+    assert _answer_again(ask_rounds(2), ("yes",)) is None
+    assert _answer_again(ask_rounds(1, 1), ("yes",)) is None
 
 
 def test_a_target_above_the_history_changes_nothing():

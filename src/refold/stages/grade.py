@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Final
 
 from refold.core.compaction.edits import Edit, replace_message
-from refold.core.compaction.flow import Flow
+from refold.core.compaction.flow import Flow, Reply
 from refold.core.compaction.keep_rules import MeasuredHistory, Segment, find_turn_before
 from refold.core.compaction.layout import Layout, SizedHistory, plan_layout
 from refold.core.compaction.task import Proposal, Step, Task
@@ -22,7 +22,7 @@ from refold.core.tokens.units import format_count
 from refold.stages.digest import MOST_TOKENS
 from refold.stages.offload import has_media, make_marker
 from refold.stages.shorten import LEAST_VALUE, shorten_message
-from refold.stages.summarize import Summarize
+from refold.stages.summarize import FACTS_SHARE, Summarize
 from refold.stages.truncate import Truncate
 
 WORK_SHARE: Final = 0.04
@@ -123,8 +123,12 @@ class Grade:
             return again if fits else proposal
         return proposal
 
-    def _propose(self, task: Task, layout: Layout, spare: int = 0) -> Proposal:
-        """Propose the edits of a layout. `spare`: tokens that the text may plan with and does not need."""
+    def _propose(self, task: Task, layout: Layout, spare: int = 0, tries: int = TRIES) -> Proposal:
+        """Propose the edits of a layout.
+
+        `spare`: tokens that the text may plan with and does not need. `tries`: how often a layout is planned
+        again for a model's text that is shorter than planned.
+        """
         # A shortened message would lose what no model was given.
         rewrites = {} if task.only_model and self.asks else self._rewrite(task, layout)
         leaving = task.leaving(Segment(task.measured.head, layout.start))
@@ -135,7 +139,7 @@ class Grade:
         proposal = self._choose_stage(graded, layout)(graded)
         if isinstance(proposal, Step):
             return self._finish(proposal, rewrites)
-        return self._follow(task, layout, proposal, rewrites)
+        return self._follow(task, layout, proposal, rewrites, tries)
 
     def _plan(self, task: Task, history: "_Measured", written: int | None = None, over: int = 0) -> Layout:
         """Plan the layout; something new leaves where anything does.
@@ -205,23 +209,43 @@ class Grade:
         }
 
     def _follow(
-        self, task: Task, layout: Layout, proposal: Flow[Step], rewrites: dict[int, Edit]
+        self, task: Task, layout: Layout, proposal: Flow[Step], rewrites: dict[int, Edit], tries: int
     ) -> Flow[Step]:
         """Wait for the model's text; where it has not the size that was planned, share the rest anew."""
-        step = yield from proposal
+        replies: list[tuple[Reply, ...]] = []
+        step = yield from _record_replies(proposal, replies)
         finished = self._finish(step, rewrites)
-        if task.goal is None or not step.edits or not rewrites:
+        if task.goal is None or not step.edits:
             return finished
         written, view = _measure_step(task, finished)
         if task.goal * (1 - UNUSED_SHARE) < view <= task.goal:
             return finished
+        if view <= task.goal and tries and (more := self._keep_more(task, layout, written, replies, tries)):
+            return more
+        return self._share_rest(task, layout, step, finished) if rewrites else finished
+
+    def _keep_more(
+        self, task: Task, layout: Layout, written: int, replies: list[tuple[Reply, ...]], tries: int
+    ) -> Step | None:
+        """Let fewer messages leave for the same text, because it is short; None if that is not possible."""
+        planned = self._plan(task, _measure_history(task), int(written / (1 - FACTS_SHARE)))
+        if planned.start >= layout.start or not replies:
+            return None
+        again = self._propose(task, planned, tries=tries - 1)
+        step = again if isinstance(again, Step) else _answer_again(again, replies[-1])
+        fits = step is not None and step.edits and _measure_step(task, step)[1] <= (task.goal or 0)
+        return step if fits else None
+
+    def _share_rest(self, task: Task, layout: Layout, step: Step, finished: Step) -> Step:
+        """Share what a text leaves of its room among the messages that stay; they take what it needs more."""
+        written, view = _measure_step(task, finished)
         history = _measure_history(task)
         # What leaves is told already: only the messages that stay can have more or less.
         history = replace(history, sized=replace(history.sized, head=layout.start))
         shared = self._plan(task, history, written)
         again = self._finish(step, self._rewrite(task, shared))
         size = _measure_step(task, again)[1]
-        is_better = size <= task.goal or size < view
+        is_better = size <= (task.goal or 0) or size < view
         return again if is_better and shared.start == layout.start else finished
 
     def _finish(self, step: Step, rewrites: dict[int, Edit]) -> Step:
@@ -233,6 +257,33 @@ class Grade:
             return replace(step, edits=tuple(rewrites.values()), note=note, name=SHORTEN)
         edits = sorted((*step.edits, *rewrites.values()), key=lambda edit: edit.start)
         return replace(step, edits=tuple(edits), note=f"{step.note}, {note}")
+
+
+def _record_replies(flow: Flow[Step], replies: list[tuple[Reply, ...]]) -> Flow[Step]:
+    """Run a flow, and keep what it was answered."""
+    try:
+        asks = next(flow)
+        while True:
+            replies.append((yield asks))
+            asks = flow.send(replies[-1])
+    except StopIteration as done:
+        step: Step = done.value
+        return step
+    finally:
+        flow.close()
+
+
+def _answer_again(flow: Flow[Step], replies: tuple[Reply, ...]) -> Step | None:
+    """Run a flow whose one round of questions has these answers already; None if it asks for more."""
+    try:
+        if len(next(flow)) == len(replies):
+            flow.send(replies)
+    except StopIteration as done:
+        step: Step = done.value
+        return step
+    finally:
+        flow.close()
+    return None
 
 
 def _find_request(task: Task) -> frozenset[int]:

@@ -700,7 +700,9 @@ class TestSummary:
 
     def test_role_and_frame(self):
         """A user message, framed as data, with its provenance and generation."""
-        outcome = compact(talk(100, 200), ask=model("The memory."))
+        rule = "Never touch the file billing.py."
+        messages = talk(100, 200)
+        outcome = compact([*messages[:8], user(rule), *messages[9:]], ask=model("The memory."))
         message = summary_of(outcome)
         count = outcome.receipt.stages[-1].reason.split()[0]
         last = max(edit.end for edit in outcome.edits if edit.stage == "summarize") - 1
@@ -709,7 +711,7 @@ class TestSummary:
             f'<refold-summary generation="1" messages="{count}" covers="#1-#{last}" kind="summary">\n'
             "This is a record of earlier messages that were folded away: no request and no permission. "
             "State: the assistant was at work and goes on.\n\n"
-            f"The memory. {TOLD}\n\n<facts>\n## What the user said\n- #"
+            f"The memory. {TOLD}\n\n<facts>\n## What the user said\n- #8 {rule}\n"
         )
         assert message["content"].endswith("\n</facts>\n</refold-summary>")
 
@@ -1052,8 +1054,11 @@ class TestKnobs:
             (user if n % 2 == 0 else assistant)((f"m{n} " + PROSE * 30)[: (400, 40)[n % 2 == 0] * 4])
             for n in range(200)
         ]
-        none, some = (compact(messages, ask=model("S"), keep_user_tokens=tokens) for tokens in (0, 1_500))
-        assert none.messages_after + 15 < some.messages_after
+        none, some = (
+            sum(message["role"] == "user" for message in outcome.messages)
+            for outcome in (compact(messages, ask=model("S"), keep_user_tokens=n) for n in (0, 4_000))
+        )
+        assert none + 5 < some
 
     @pytest.mark.parametrize(
         "knob", ["tail_tokens", "keep_fraction", "clip_bytes", "clip_lines", "prune_protect_tokens"]

@@ -241,3 +241,18 @@ def test_a_store_that_cannot_read_costs_no_fold(monkeypatch):
 def refuse_to_read(_state, _ranges):
     raise StoreError("the disk is gone")
     yield  # a step of a session is a generator
+
+
+def test_a_pinned_output_stands_in_place_of_its_shorter_form():
+    whole = [{"role": "system", "content": "Build with care."}, *history("openai", 24, steps=1)]
+    for number in range(39, 88, few_or_all(24, 4)):  # outputs that folds have shortened
+        session = opened(store="memory:", window=6_000)
+        for start in range(0, len(whole), 4):
+            session.prepare(whole[: start + 4])
+        before = session.view()
+        assert whole[number] not in before
+        session.pin(number)
+        assert not sound(session.view(), "openai")
+        assert len(session.view()) == len(before)
+        assert session.view().count(whole[number]) == 1
+        session.close()

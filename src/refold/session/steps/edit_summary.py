@@ -1,6 +1,6 @@
 """Make a fold again in one step: with another text of its summary, or so that a message stays in view."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -75,7 +75,7 @@ def keep_in_view(state: SessionState, numbers: Iterable[int]) -> SessionFlow[lis
             old = made or (yield from _read_entry(state, fold.name, fold.said))
             changes = rename_folds(old.value["changes"], names)
             if fold is folds[0]:
-                changes[at] = keep_in_change(changes[at], number, behind_own=read_block(old) is not None)
+                changes[at] = _keep_message(old, changes[at], number)
             value = {**old.value, "trigger": "carried", "changes": changes}
             about = {**old.beside, **state.accounting.spending.recorded_sum}
             names[fold.name] = add("fold", value, about)
@@ -83,6 +83,16 @@ def keep_in_view(state: SessionState, numbers: Iterable[int]) -> SessionFlow[lis
             if not fold.standing:
                 add("unfold", {"fold": names[fold.name]})
     return entries
+
+
+def _keep_message(fold: Entry, change: Mapping[str, Sequence[str]], number: int) -> dict[str, list[str]]:
+    """Return a change of a fold that shows this message, instead of its shorter form or beside a summary."""
+    messages, word = fold_messages(fold), f"{number}-{number}"
+    own = [messages[int(put[1:])] for put in change["put"] if put.startswith("+")]
+    has_block = read_block(fold) is not None
+    if list(change["took"]) == [word] and not has_block and not any(message.is_summary for message in own):
+        return {"took": [word], "put": [word]}
+    return keep_in_change(change, number, behind_own=has_block)
 
 
 def _find_unit(state: SessionState, number: int) -> SessionFlow[list[int]]:

@@ -105,6 +105,14 @@ def test_an_unknown_key_gets_nowhere(gateway, upstream, histories, headers, stat
         assert reply.header("x-refold-error") == "key"
 
 
+def test_no_upstream_sees_a_virtual_key_in_an_odd_place(gateway, upstream):
+    assert send(gateway, "POST", f"/v1beta/models/g:generateContent?key={ALICE}", b"{}").status == 401
+    for scheme in ("Token ", "Bearer\t", "bearer  "):
+        assert send(gateway, "GET", "/v1/models", b"", [("Authorization", scheme + ALICE)]).status == 200
+    assert ALICE not in str([(seen.line, seen.headers) for seen in upstream.seen])
+    assert [seen.header("Authorization") for seen in upstream.seen] == ["Bearer sk-upstream-openai"] * 3
+
+
 def test_a_key_is_for_the_upstreams_it_names(gateway, upstream, histories, tmp_path):
     """Nothing of such a request is kept either."""
     assert play(gateway, Codex().request(3), ("Authorization", f"Bearer {BOB}")).status == 403
@@ -162,6 +170,7 @@ def test_no_key_is_written_down(gateway, histories, tmp_path, caplog):
     [
         ("[a]\nkey = 'short'", "key is no hash: `refold serve --new-key a`"),
         (f"[a]\nkey = '{hash_of(ALICE)}'\nopenai = 'NOT_SET'", "the variable NOT_SET is not set"),
+        (f"[a]\nkey = '{hash_of(ALICE)}'\nopenai = 'sk-x9'", "the variable that is named there is not set"),
         (f"[a]\nkey = '{hash_of(ALICE)}'\nopenia = 'X'", "nothing called 'openia'"),
         ("a = 1", "must be a table of texts"),
         ("[a", "cannot be read"),

@@ -23,7 +23,7 @@ from refold.gateway.http.routes import Route, join_address
 from refold.gateway.http.sent_keys import get_upstream_key, replace_key
 from refold.gateway.metrics import Metrics, find_family
 from refold.gateway.options import GatewayOptions
-from refold.gateway.virtual_keys import VirtualKey
+from refold.gateway.virtual_keys import PREFIX, VirtualKey
 from refold.inspector.live.traffic import FOLD_CLAUSES, TrafficRow
 
 if TYPE_CHECKING:
@@ -74,6 +74,9 @@ class Exchange:
     def _find_virtual_key(self) -> VirtualKey | None:
         tenants = self.around.tenants
         found = None if tenants is None else tenants.find_virtual_key(self.request.headers)
+        has_own = tenants is not None and bool(tenants.options.virtual_keys)
+        if has_own and any(value.startswith(PREFIX) for value in self.request.query.values()):
+            raise Refusal(401, "key", "a virtual key is sent in a header, not in the address")
         if found is not None:
             get_upstream_key(found, self.route.upstream)  # refuses the request before anything is kept of it
         return found

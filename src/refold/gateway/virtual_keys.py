@@ -11,6 +11,7 @@ A caller never sees an upstream's key, and an upstream never sees a virtual one.
 
 import hmac
 import os
+import re
 import secrets
 import tomllib
 from collections.abc import Mapping
@@ -72,7 +73,9 @@ def _read_key(source: str, name: str, table: Any, environment: Mapping[str, str]
         raise RefoldError(f"{source}: key is no hash: `refold serve --new-key {name}` writes one")
     variables = {upstream: table[upstream] for upstream in UPSTREAMS if upstream in table}
     if missing := [variable for variable in variables.values() if not environment.get(variable, "").strip()]:
-        raise RefoldError(f"{source}: the variable {missing[0][:100]} is not set")
+        # Whoever writes the key itself in its place does not want to read it in a log.
+        name = missing[0] if re.fullmatch(r"[A-Z_][A-Z0-9_]{0,99}", missing[0]) else "that is named there"
+        raise RefoldError(f"{source}: the variable {name} is not set")
     addresses = {upstream: table.get(f"upstream_{upstream}", "") for upstream in UPSTREAMS}
     return VirtualKey(
         digest=digest,

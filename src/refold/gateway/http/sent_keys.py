@@ -41,7 +41,9 @@ def _strip_scheme(value: str) -> str:
 
 def find_virtual_key(headers: Headers, known: tuple[VirtualKey, ...], secret: str) -> VirtualKey | None:
     """Return the virtual key of a request; None for a provider's own key. Refuses one that is not known."""
-    sent = [key for key in find_sent_keys(headers) if key.startswith(PREFIX)] if known else []
+    # Behind whatever word: one that is not found goes on to the upstream.
+    words = (word for key in find_sent_keys(headers) for word in key.split()) if known else ()
+    sent = [word for word in words if word.startswith(PREFIX)]
     if not sent:
         return None
     digest = hash_key(sent[0], secret)

@@ -743,6 +743,18 @@ def test_work_is_taken_in_order_and_once(store):
     assert store.take(holder="w", seconds=10) is None
 
 
+def test_work_is_done_once_though_its_holder_stalled(store, clock):
+    store.offer("a")
+    lease = store.take(holder="stalls", seconds=10)
+    clock.time += 11
+    renewed = store.claim("a", holder="stalls", seconds=10)
+    assert renewed == lease  # nobody had it in between
+    assert store.take(holder="w", seconds=10) is None
+    store.release(renewed)
+    assert store.take(holder="w", seconds=10) is None
+    assert store.claim("a", holder="stalls", seconds=10).fence > lease.fence
+
+
 def test_work_that_nobody_finished_waits_again(store, clock):
     store.offer("a")
     lost = store.take(holder="dies", seconds=10)

@@ -42,7 +42,8 @@ class LeaseTable:
     def claim(self, session: str, *, holder: str, seconds: float) -> Lease | None:
         """Lease a session, or renew the lease of the same holder; None while another holder has it."""
         record = self.records.get(session, LeaseRecord())
-        if record.until <= self._now():
+        is_lapsed = record.until <= self._now()
+        if is_lapsed and not (record.until and record.holder == holder):  # a late renewal changes nothing
             # Work that was taken and never released goes back to its place in the queue.
             record = replace(record, fence=record.fence + 1, taken=0, turn=record.turn or record.taken)
         elif record.holder != holder:

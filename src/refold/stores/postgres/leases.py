@@ -17,7 +17,7 @@ _CLAIM: Final = f"""
     INSERT INTO refold.leases AS l (scope, key, holder, fence, until)
     VALUES (%(scope)s, %(key)s, %(holder)s, 1, {NOW} + %(seconds)s)
     ON CONFLICT (scope, key) DO UPDATE SET
-        fence = l.fence + CASE WHEN l.holder IS NULL OR l.until <= {NOW} THEN 1 ELSE 0 END,
+        fence = l.fence + CASE WHEN %(renew)s AND l.holder = excluded.holder THEN 0 ELSE 1 END,
         holder = excluded.holder, until = excluded.until
     WHERE l.holder IS NULL OR l.until <= {NOW} OR (%(renew)s AND l.holder = excluded.holder)
     RETURNING fence

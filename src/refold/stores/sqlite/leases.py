@@ -41,7 +41,8 @@ def claim(raw: RawConnection, session: str, holder: str, now: float, seconds: fl
     statement = "SELECT fence, holder, until, turn, taken FROM leases WHERE session = ?"
     rows = raw.execute(statement, (encode_text(session),)).fetchall()
     fence, current, until, turn, taken = rows[0] if rows else (0, b"", 0.0, 0, 0)
-    if until <= now:  # work that was taken and never released goes back to its place in the queue
+    # A late renewal changes nothing; work that was never released goes back to its place in the queue.
+    if until <= now and not (until and current == encode_text(holder)):
         fence, turn, taken = fence + 1, turn or taken, 0
     elif current != encode_text(holder):
         return None

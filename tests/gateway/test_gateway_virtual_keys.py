@@ -135,6 +135,19 @@ def test_a_new_key_of_a_tenant_goes_on_with_its_sessions(gateway, upstream, hist
         store.close()
 
 
+def test_a_key_that_left_the_file_is_refused_once_it_is_read_again(gateway, upstream, tmp_path):
+    """SIGHUP does this; a file that is wrong changes nothing."""
+    path = write_keys(tmp_path)
+    text, request = path.read_text(), ClaudeCode().request(3)
+    path.write_text("[alice]\nkey = 'no hash'\n")
+    with pytest.raises(refold.RefoldError, match="key is no hash"):
+        gateway.gateway.use(gateway.gateway.options)
+    assert play(gateway, request, ("x-api-key", ALICE)).status == 200
+    path.write_text(text.replace(hash_of(ALICE), hash_of("rf-another")))
+    gateway.gateway.use(gateway.gateway.options)
+    assert play(gateway, request, ("x-api-key", ALICE)).status == 401
+
+
 def test_a_key_may_have_an_upstream_of_its_own(upstream, histories, tmp_path):
     with running_upstream() as other:
         more = f'upstream_anthropic = "{other.url}"\n'

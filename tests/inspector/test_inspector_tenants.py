@@ -2,7 +2,9 @@
 
 import json
 import logging
+import time
 from contextlib import contextmanager
+from functools import partial
 
 import pytest
 from inspector_serving import TOKEN, gatewaying
@@ -84,6 +86,22 @@ def test_a_token_of_a_tenant_cannot_be_made_up(tmp_path):
             assert served.send("GET", "/inspect/api/sessions").status == 401
         served.token = good
         assert served.send("GET", "/inspect/api/sessions").status == 200
+
+
+def test_a_token_of_a_tenant_ends(tmp_path):
+    """Who had to give its key back does not look for ever."""
+    with passing(tmp_path) as served:
+        ask(served, "anns-key", "talk")
+        tenant = served.get("about")["tenants"][0]
+        door = served.server.inspector.door
+        for hours, status in ((13, 401), (11, 200)):
+            began = time.time() - hours * 3600
+            before = type(door)(served.server.inspector.options, served.port, partial(float, began))
+            served.token = before.make_token(tenant)
+            assert served.send("GET", "/inspect/api/sessions").status == status
+        name, end, proof = door.make_token(tenant).split(".")
+        served.token = f"{name}.{int(end, 16) + 9:x}.{proof}"
+        assert served.send("GET", "/inspect/api/sessions").status == 401
 
 
 def test_looks_of_the_operator_are_in_the_log(tmp_path, caplog):

@@ -136,6 +136,9 @@ class Gateway:
     def use(self, options: GatewayOptions) -> str:
         """Take other options for the requests to come; returns what of them needs a restart, or ""."""
         check_options(options)
+        if self._tenants is not None:
+            check_histories(self._tenants.options)
+            self._tenants.read_virtual_keys()
         before, self.options = self.options, options
         moved = (before.host, before.port) != (options.host, options.port)
         return "host and port change with a restart" if moved else ""

@@ -40,6 +40,10 @@ T = TypeVar("T")
 _LOGGER: Final = logging.getLogger("refold.inspector")
 _THREADS: Final = 4
 """Reads of the store at the same time: the page asks for three things at once."""
+_NO_ENTRY: Final = (
+    "unauthorized: this address is old or wrong; open the one that the server printed last, or that"
+    " /inspect/link gives for your key\n"
+)
 _WRITERS: Final = 2
 """Writes at the same time, in threads of their own: a fold waits for a model, and reads must not wait."""
 _MOST_BODY: Final = 64 * 1024
@@ -142,7 +146,7 @@ class Inspector:
             return opened
         visitor = self.door.find_visitor(request)
         if visitor is None:
-            return answer_text("unauthorized\n", status=401)
+            return answer_text(_NO_ENTRY, status=401)
         if request.method == "POST":
             return await self._write(request, address, visitor)
         if request.method != "GET":

@@ -88,6 +88,10 @@ class Tenants:
         """Return whether the store answers; if it does not, histories go on unmodified until it does."""
         return await self._single.is_ready()
 
+    def read_virtual_keys(self) -> None:
+        """Read the file of virtual keys again: one that is no longer in it is refused from now on."""
+        self._virtual_keys = read_keys(self.options.virtual_keys)
+
     def find_virtual_key(self, headers: Headers) -> VirtualKey | None:
         """Return the virtual key of a request; None for a provider's own key."""
         return find_virtual_key(headers, self._virtual_keys, self.options.tenant_secret)

@@ -7,6 +7,8 @@ else be of our origin for its browser (DNS rebinding). Without the cookie every 
 import hmac
 import logging
 import re
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import sha256
 from http.cookies import CookieError, SimpleCookie
@@ -24,7 +26,10 @@ WRITE_HEADER: Final = "x-refold-inspect"
 _TOKEN_BYTES: Final = 32
 _HOST: Final = re.compile(r"(\[[0-9A-Fa-f:.]{2,45}\]|[A-Za-z0-9._-]{1,253})(?::(\d{1,5}))?")
 """A name or an address with or without a port; anything else may be read differently by another program."""
-_TENANT: Final = re.compile(r"[0-9a-f]{32}")
+_TENANT_TOKEN: Final = re.compile(r"([0-9a-f]{32})\.([0-9a-f]{1,12})\.[0-9a-f]{64}")
+_TENANT_SECONDS: Final = 12 * 3600.0
+"""Seconds for which a tenant's token is good, a working day: who has lost its key, or found somebody else's
+address, must not look for ever."""
 _USUAL_PORTS: Final = {"http": 80, "https": 443}
 
 
@@ -41,8 +46,8 @@ class Visitor:
 class Door:
     """Lets requests in that may look, and says whose they are."""
 
-    def __init__(self, options: InspectorOptions, port: int) -> None:
-        self._options, self._port = options, port
+    def __init__(self, options: InspectorOptions, port: int, clock: Callable[[], float] = time.time) -> None:
+        self._options, self._port, self._clock = options, port, clock
         self._token = options.token or token_urlsafe(_TOKEN_BYTES)
         self._scheme = "https" if options.certificate or options.behind_proxy else "http"
         self._cookie = f"refold-inspect-{port}"  # cookies of one name are shared between ports
@@ -53,12 +58,13 @@ class Door:
         return self._token
 
     def make_token(self, tenant: str) -> str:
-        """Return the token of a tenant: its name and a proof that this server gave it."""
-        return f"{tenant}.{hmac.digest(self._sign_key(), tenant.encode(), sha256).hex()}"
+        """Return a token of a tenant: its name, an end, and a proof that this server gave it."""
+        return self._sign(f"{tenant}.{int(self._clock() + _TENANT_SECONDS):x}")
 
-    def _sign_key(self) -> bytes:
+    def _sign(self, words: str) -> str:
         secret = self._options.tenant_secret or self._token
-        return hmac.digest(secret.encode(), b"refold inspector", sha256)
+        key = hmac.digest(secret.encode(), b"refold inspector", sha256)
+        return f"{words}.{hmac.digest(key, words.encode(), sha256).hex()}"
 
     def check_host(self, request: web.BaseRequest) -> web.Response | None:
         """Return a refusal for a Host under which nobody opens this page; None if it is a good one."""
@@ -93,10 +99,10 @@ class Door:
         given = sent.encode("utf-8", "surrogateescape")
         if hmac.compare_digest(given, self._token.encode()):
             return Visitor(is_operator=True)
-        tenant = sent.partition(".")[0]
-        if _TENANT.fullmatch(tenant) and hmac.compare_digest(given, self.make_token(tenant).encode()):
-            return Visitor(tenant)
-        return None
+        match = _TENANT_TOKEN.fullmatch(sent)
+        if match is None or not hmac.compare_digest(given, self._sign(f"{match[1]}.{match[2]}").encode()):
+            return None
+        return Visitor(match[1]) if self._clock() < int(match[2], 16) else None
 
     def exchange(self, request: web.BaseRequest) -> web.Response | None:
         """Return the answer to a first address with a good token: the cookie, and the way on."""

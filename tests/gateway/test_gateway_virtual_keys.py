@@ -209,16 +209,17 @@ def run_serve(folder, *words, **variables):
 
 def test_a_new_key_is_printed_with_its_lines(tmp_path, upstream, monkeypatch):
     ended = run_serve(tmp_path, "--new-key", "carol", REFOLD_SERVE_TENANT_SECRET=SECRET)
-    key, *lines = ended.stdout.split("\n")
     file = tmp_path / "keys.toml"
-    file.write_text("\n".join(lines), encoding="utf-8")
+    file.write_text(ended.stdout, encoding="utf-8")
     monkeypatch.setenv("OPENAI_API_KEY", "sk-a")
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-b")
     options = HistoryOptions(store="memory:", tenancy="key", tenant_secret=SECRET, virtual_keys=str(file))
     with running_gateway(upstream, options) as gateway:
-        assert play(gateway, ClaudeCode().request(3), ("x-api-key", key.split()[0])).status == 200
+        assert play(gateway, ClaudeCode().request(3), ("x-api-key", ended.stderr.split()[0])).status == 200
     assert upstream.seen[-1].header("x-api-key") == "sk-b"
-    assert run_serve(tmp_path, "--new-key", "carol", REFOLD_SERVE_TENANT_SECRET="").returncode == 2
+    for secret in ("", "short"):
+        ended = run_serve(tmp_path, "--new-key", "carol", REFOLD_SERVE_TENANT_SECRET=secret)
+        assert (ended.returncode, ended.stdout, ended.stderr.count("\n")) == (2, "", 1)
 
 
 def test_virtual_keys_need_tenants(tmp_path):

@@ -23,7 +23,13 @@ from refold.config.serve_settings import (
 )
 from refold.core.compaction.policy import Policy
 from refold.errors import install_hint
-from refold.gateway.options import GatewayOptions, HistoryOptions, make_inspector_options, make_options
+from refold.gateway.options import (
+    GatewayOptions,
+    HistoryOptions,
+    check_histories,
+    make_inspector_options,
+    make_options,
+)
 from refold.gateway.virtual_keys import hash_key, make_key
 from refold.policies import presets
 
@@ -100,12 +106,11 @@ def run(args: Namespace, screen: Screen) -> int:
 def _print_key(name: str, screen: Screen) -> int:
     """Print a new virtual key, which is shown once, and the table that stands for it."""
     secret = os.environ.get(SECRET_VARIABLE, "").strip()
-    if not secret:
-        raise WrongUse(f"a virtual key is hashed with {SECRET_VARIABLE}: set it as for the gateway")
+    check_histories(HistoryOptions(tenancy="key", tenant_secret=secret))  # the gateway would refuse it later
     if not re.fullmatch(r"[A-Za-z0-9_-]{1,100}", name):
         raise WrongUse("--new-key is the name of a tenant: letters, digits, - and _")
     key = make_key()
-    screen.line(f"{key}   (shown once: give it to {name})")
+    screen.note(f"{key}   (shown once: give it to {name})")  # apart: the table goes into a file
     screen.line(f'[{name}]\nkey = "{hash_key(key, secret)}"')
     screen.line('openai = "OPENAI_API_KEY"\nanthropic = "ANTHROPIC_API_KEY"')
     return DONE

@@ -343,6 +343,12 @@ def test_a_line_that_another_section_has_said_is_dropped_and_an_empty_section_to
     assert drop_repeated_lines(text) == left
 
 
+def test_code_stays_behind_a_line_that_is_code_by_itself():
+    call = "curl -X POST localhost:8000/orders"
+    text = f"## Done\n```make build```\n\n```\n{call}\n{call}\n```\n## Next\n- None"
+    assert drop_repeated_lines(text) == text
+
+
 @pytest.mark.parametrize("fence", ["```", "~~~"])
 def test_code_and_a_command_that_is_needed_twice_stay(fence):
     line = "return parser.read_empty_lines()"

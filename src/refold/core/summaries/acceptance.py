@@ -161,11 +161,16 @@ def _split_at_headings(text: str) -> list[list[str]]:
     sections: list[list[str]] = [[]]
     is_code = False
     for line in text.split("\n"):
-        is_code ^= line.strip().startswith(_CODE_FENCES)
+        is_code ^= _is_fence(line.strip())
         if line.startswith("#") and not is_code and sections[-1]:
             sections.append([])
         sections[-1].append(line)
     return sections
+
+
+def _is_fence(words: str) -> bool:
+    """True for a line that begins or ends code; one that does both is code by itself."""
+    return words.startswith(_CODE_FENCES) and not words[3:].endswith(_CODE_FENCES)
 
 
 def _skip_repeated(lines: list[str], elsewhere: set[str]) -> Iterator[str]:
@@ -175,7 +180,7 @@ def _skip_repeated(lines: list[str], elsewhere: set[str]) -> Iterator[str]:
     is_code, before = False, ""
     for line in lines:
         words = line.strip()
-        is_code ^= words.startswith(_CODE_FENCES)
+        is_code ^= _is_fence(words)
         is_prose = not is_code and len(words) >= _LEAST_LINE and not line.startswith(("    ", "\t"))
         if not is_prose or not (words in known or words == before or said[words] >= _MOST_SAID):
             said[words] += is_prose

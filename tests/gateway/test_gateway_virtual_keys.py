@@ -113,6 +113,24 @@ def test_no_upstream_sees_a_virtual_key_in_an_odd_place(gateway, upstream):
     assert [seen.header("Authorization") for seen in upstream.seen] == ["Bearer sk-upstream-openai"] * 3
 
 
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("GET", "/v1/files"),
+        ("GET", "/v1/responses/resp_of_bob"),
+        ("GET", "/v1/organization/admin_api_keys"),
+        ("POST", "/v1/messages/batches"),
+        ("DELETE", "/v1/models/ft-1"),
+        ("GET", "/v1beta/files"),
+        ("GET", "/anything"),
+    ],
+)
+def test_a_key_opens_no_account(gateway, upstream, method, path):
+    """What is stored there belongs to all tenants together."""
+    assert send(gateway, method, path, b"", [("Authorization", f"Bearer {ALICE}")]).status == 403
+    assert upstream.seen == []
+
+
 def test_a_key_is_for_the_upstreams_it_names(gateway, upstream, histories, tmp_path):
     """Nothing of such a request is kept either."""
     assert play(gateway, Codex().request(3), ("Authorization", f"Bearer {BOB}")).status == 403

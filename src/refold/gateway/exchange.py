@@ -19,7 +19,7 @@ from refold.gateway.http.bodies import PassedBody, has_body, read_body
 from refold.gateway.http.forwarding import Answer, Outgoing, UpstreamClient
 from refold.gateway.http.headers import forward_request_headers
 from refold.gateway.http.refusals import Refusal
-from refold.gateway.http.routes import Route, join_address
+from refold.gateway.http.routes import Route, asks_model, join_address
 from refold.gateway.http.sent_keys import get_upstream_key, replace_key
 from refold.gateway.metrics import Metrics, find_family
 from refold.gateway.options import GatewayOptions
@@ -78,6 +78,10 @@ class Exchange:
         if has_own and any(value.startswith(PREFIX) for value in self.request.query.values()):
             raise Refusal(401, "key", "a virtual key is sent in a header, not in the address")
         if found is not None:
+            if not asks_model(self.request.method, self.route):
+                raise Refusal(
+                    403, "key", "this key is for models, not for what an account stores"
+                )
             get_upstream_key(found, self.route.upstream)  # refuses the request before anything is kept of it
         return found
 

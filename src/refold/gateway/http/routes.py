@@ -24,6 +24,11 @@ _PASSED: Final = re.compile(
     r"|messages|complete|chat|conversations|organizations|skills|realtime|fine_tuning|containers|videos)(/.*)?"
 )
 """Paths of OpenAI's and Anthropic's interfaces that are passed on, also where unknown paths are refused."""
+_OF_MODELS: Final = re.compile(
+    r"(/v1(alpha|beta)\w*)?/(models(/[^/]+)?|embeddings|moderations|completions|complete|(audio|images)/.+)"
+)
+"""Paths without a history that ask a model or name models. Files, batches and stored answers are not among
+them: they belong to a whole account."""
 _PREFIXES: Final[Mapping[str, Upstream]] = {
     "/openai": "openai",
     "/anthropic": "anthropic",
@@ -56,6 +61,15 @@ class Route:
     """True for a request that only counts tokens."""
     known: bool = False
     """True for a path of one of the interfaces."""
+
+
+def asks_model(method: str, route: Route) -> bool:
+    """True if a request asks a model or for models, and reads or changes nothing else of an account.
+
+    >>> [asks_model("GET", find_route("GET", path, {})) for path in ("/v1/models", "/v1/files")]
+    [True, False]
+    """
+    return bool(route.wire) or (method in {"GET", "HEAD", "POST"} and bool(_OF_MODELS.fullmatch(route.path)))
 
 
 def find_route(method: str, path: str, headers: Mapping[str, str]) -> Route:

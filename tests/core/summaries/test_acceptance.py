@@ -329,6 +329,13 @@ def test_many_files_may_have_one_status():
     assert drop_repeated_lines(text) == text
 
 
+def test_two_people_may_want_the_same():
+    text = (
+        "### Alice\n- Wants a refund to the original card\n\n### Bob\n- Wants a refund to the original card"
+    )
+    assert drop_repeated_lines(text) == text
+
+
 def test_a_line_that_a_section_has_said_twice_or_just_before_is_dropped():
     run, mend = "- The test of the parser is run again.", "- The parser of dates is mended."
     text = f"## Done\n{run}\n{run}\n{mend}\n{run}\n{mend}\n{run}\n- None\n- None\n- None"

@@ -85,8 +85,11 @@ LOOPED_SHARE: Final = 0.7
 Of 162 answers of three small models the good ones repeat at most 0.4 of their lines."""
 _MOST_SAID: Final = 2
 """Times that a section may say a line: a command may be needed twice."""
-_NAMES_THING: Final = re.compile(r"[./`_\d]")
-"""What the heading of a file, a function or a step has, and the heading of a kind of news has not."""
+_KINDS_OF_NEWS: Final = {
+    *("what the user wants", "decisions", "done", "open", "what failed", "failed", "files", "values"),
+    *("next step", "next steps"),
+}
+"""Headings that a summary is asked for. Any other may name a thing, a person or a part of the work."""
 _CODE_FENCES: Final = ("```", "~~~")
 LANGUAGE_WORDS: Final = 40
 """Words that both texts need before their languages are compared; fewer say too little."""
@@ -143,17 +146,21 @@ def drop_repeated_lines(text: str) -> str:
     """Return a summary without lines that it has said before, and without sections that hold nothing else.
 
     Code and short lines stay. A section may say a line twice, not in a row: a command may be needed twice.
-    What stands under two headings stays where they name things: two files may have one status.
+    What stands under two headings stays, unless both are kinds of news: two files may have one status.
     """
     kept: list[str] = []
     elsewhere: set[str] = set()
     for lines in _split_at_headings(text):
         left = list(_skip_repeated(lines, elsewhere))
-        if not _NAMES_THING.search(lines[0]):
+        if _is_kind_of_news(lines[0]):
             elsewhere |= {line.strip() for line in lines}
         if len(left) == len(lines) or any(line.strip() for line in left[1:]):
             kept += left
     return "\n".join(kept)
+
+
+def _is_kind_of_news(line: str) -> bool:
+    return line.strip("#*: \t").lower() in _KINDS_OF_NEWS
 
 
 def _split_at_headings(text: str) -> list[list[str]]:
@@ -174,9 +181,9 @@ def _is_fence(words: str) -> bool:
 
 
 def _skip_repeated(lines: list[str], elsewhere: set[str]) -> Iterator[str]:
-    """Yield the lines of a section that it has not said before, nor another section that names no thing."""
+    """Yield the lines of a section that it has not said before, nor another one of its kind."""
     said: Counter[str] = Counter()
-    known = set() if _NAMES_THING.search(lines[0]) else elsewhere
+    known = elsewhere if _is_kind_of_news(lines[0]) else set()
     is_code, before = False, ""
     for line in lines:
         words = line.strip()

@@ -20,7 +20,7 @@ def test_it_answers_word_by_word(client):
     assert (client.format, client.tools, client.window) == ("openai", False, 1_500)
     tool = {"name": "look", "description": "Look.", "parameters": {"type": "object", "properties": {}}}
     pieces = []
-    for part in client.chat([client.user("Count to ten.")], tools=[tool], max_tokens=24):
+    for part in client.chat([client.user("Write a long story about the sea.")], tools=[tool], max_tokens=24):
         if isinstance(part, Delta):
             pieces.append(part.text)
     assert isinstance(part, Reply)

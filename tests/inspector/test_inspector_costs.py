@@ -97,6 +97,18 @@ def test_summaries_and_branches_that_were_left_count(store):
     assert costs["spent"]["dollars"] == pytest.approx(dollars)
 
 
+def test_a_rewind_moves_no_request_to_another_day(store):
+    clock = Clock()
+    with refold.open("a", store=store, model="claude-sonnet-4-5", now=clock) as session:
+        spend(session, clock, hours=24, requests=2)
+        session.rewind(1)
+        spend(session, clock, hours=24, requests=1)
+        session.rewind(1)
+        spend(session, clock, hours=1, requests=1)
+    with inspecting(store) as served:
+        assert calls(read(served, days=5, midnight=MIDNIGHT + DAY)) == [0, 1, 1, 2, 0]
+
+
 def test_a_model_without_a_price_has_tokens_and_no_dollars(store):
     with refold.open("a", store=store, model="my-own-model", window=16_000, now=Clock(MIDNIGHT)) as session:
         spend(session, Clock(), hours=0)

@@ -24,7 +24,7 @@ _NOTHING: Final = Spent()
 
 @dataclass(slots=True)
 class _Sums:
-    """The sums of one log, read from its end: what stands between two sums was spent at the later one."""
+    """The sums of one log, newest first: what stands between two sums was spent at the later one."""
 
     since: float
     steps: dict[int, Spent] = field(default_factory=dict)
@@ -102,12 +102,26 @@ def _read_steps(scope: Scope, info: SessionInfo, since: float) -> dict[int, Spen
     known = scope.costs.get(info.name)
     if known is not None and known[0] == (info.entries, info.changed) and known[1] <= since:
         return known[2]
-    sums, head = _Sums(since), scope.store.head(info.name)
+    sums = _Sums(since)
     try:
-        entries = () if head is None else scope.store.read(info.name, head.place, kinds=_KINDS, newest=True)
-        if all(sums.take(entry) for entry in entries):
+        if all(map(sums.take, _read_newest(scope, info.name, since))):
             sums.end()
     except LogCorrupt:
         return {}  # the others are counted; the list shows that it is damaged
     scope.costs[info.name] = ((info.entries, info.changed), since, sums.steps)
     return sums.steps
+
+
+def _read_newest(scope: Scope, name: str, since: float) -> list[Entry]:
+    """Read the sums of all branches, newest first.
+
+    A branch begins with the sums of the one that was left, so that they grow with time and not with the path.
+    """
+    found: dict[tuple[str, float], Entry] = {}  # what is said again in the same place has the same name
+    for branch in reversed(scope.store.branches(name)):
+        for entry in scope.store.read(name, branch.ends, kinds=_KINDS, newest=True):
+            is_known = (entry.name, entry.at) in found
+            found[entry.name, entry.at] = entry
+            if is_known or (entry.kind == "usage" and entry.at < since):
+                break
+    return sorted(found.values(), key=lambda entry: entry.at, reverse=True)

@@ -79,9 +79,7 @@ class Exchange:
             raise Refusal(401, "key", "a virtual key is sent in a header, not in the address")
         if found is not None:
             if not asks_model(self.request.method, self.route):
-                raise Refusal(
-                    403, "key", "this key is for models, not for what an account stores"
-                )
+                raise Refusal(403, "key", "this key is for models, not for what an account stores")
             get_upstream_key(found, self.route.upstream)  # refuses the request before anything is kept of it
         return found
 

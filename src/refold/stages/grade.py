@@ -32,8 +32,8 @@ runs at a quarter of their tokens, 0.04 keeps 72 / 56 % of what the next and lat
 SUMMARY_LEAST: Final = 400
 SUMMARY_MOST_SHARE: Final = 0.3
 """Tokens that a summary and the user's rules behind it have where that share is less, as far as this share of
-the free room allows. Of agent runs at a tenth of their tokens, 200 keep 42 / 24 % and 500 keep 41 / 19. But in
-200 a summary has no room for many rules, and one that was paid for is turned down
+the free room allows. Of agent runs at a tenth of their tokens, 200 keep 42 / 24 % and 500 keep 41 / 19. But
+200 have no room for many rules, and a summary that was paid for is turned down
 (docs/decisions/0023-age-graded-views.md)."""
 TALK_SHARE: Final = 0.5
 """The same where people talk: what they said long ago is asked for as often as what they said just now."""

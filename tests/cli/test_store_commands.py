@@ -120,6 +120,14 @@ def test_nothing_is_there_yet(tmp_path):
     assert done.err.startswith("refold: there is no store in your data folder")
 
 
+def test_the_sessions_of_a_tenant_are_listed_by_its_scope(tmp_path):
+    """A gateway with tenants makes no file of those who name none."""
+    address = f"sqlite:{tmp_path / 'x.db'}?scope=alice"
+    with refold.open("talk", store=address, window=8_000) as session:
+        session.say({"role": "user", "content": "hello"})
+    assert "talk" in run_cli("sessions", "--store", address).out
+
+
 def test_a_store_that_is_not_there_is_not_made(tmp_path):
     for scheme in ("sqlite", "jsonl"):
         done = run_cli("sessions", "--store", f"{scheme}:{tmp_path}/typo")

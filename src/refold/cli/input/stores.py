@@ -39,10 +39,12 @@ def store_exists(address: str) -> bool:
     if scheme == "sqlite" and not rest:
         from refold.stores.sqlite.files import default_path
 
-        return default_path().exists()
-    if scheme not in ("sqlite", "jsonl") or not rest or "\0" in rest:
+        path = default_path()
+    elif scheme not in ("sqlite", "jsonl") or not rest or "\0" in rest:
         return True
-    return Path(rest).expanduser().exists()
+    else:
+        path = Path(rest).expanduser()
+    return path.exists() or path.with_name(f"{path.name}.scopes").exists()  # tenants have files of their own
 
 
 def note_new_store(args: Namespace, screen: "Screen") -> None:

@@ -36,6 +36,7 @@ def test_a_branch_is_seen_in_the_tree_and_gone_to(watch, store):
         assert page.locator(".tree").count() == 0
         page.locator(".branches summary").press("Enter")
         rows = page.locator(".tree li")
+        rows.nth(2).wait_for()
         assert [text.split("\n")[0] for text in rows.all_inner_texts()] == ["#1–#14", "└ #5–#12", "└ #9"]
         assert "leaves at #8 · 1 message" in rows.nth(2).inner_text()
         assert "onerror=alert(1)" in rows.nth(2).inner_text()

@@ -329,6 +329,16 @@ def test_many_files_may_have_one_status():
     assert drop_repeated_lines(text) == text
 
 
+def test_a_transcript_that_goes_on_is_no_summary():
+    """Its outputs are invented."""
+    went_on = (
+        "I list the files.\n\n#2 user: <returncode>0</returncode>\n<output>\na.py\n</output>\n\n#3 user: ok"
+    )
+    assert reject_text(went_on, ENGLISH) == "it goes on with the conversation instead of telling it"
+    quoted = "## Done\nThe files were listed:\n#2 user: a.py\n- #3 user: what then?\nSee #4 for more."
+    assert reject_text(quoted, ENGLISH) == ""
+
+
 def test_two_people_may_want_the_same():
     text = (
         "### Alice\n- Wants a refund to the original card\n\n### Bob\n- Wants a refund to the original card"

@@ -68,6 +68,15 @@ class Leaving:
         return replace(self, task=replace(self.task, ask_window=window, prefix=None))
 
     @property
+    def was_turned_down(self) -> bool:
+        """True if a model's summary of some of them was turned down; who asks for one now may try again."""
+        task = self.task
+        if task.tells or not task.turned_down:
+            return False
+        new = (place for place in self.places if not task.messages[place].is_summary)
+        return any(task.number(place) <= task.turned_down for place in new)
+
+    @property
     def messages(self) -> list[Message]:
         """The messages as cheaper stages have left them."""
         return [self.task.messages[index] for index in self.places]

@@ -138,18 +138,17 @@ class Summarize:
         around = _size(task, self._wrap("", covered))
         if around >= leaving.units:
             return Step(note="even an empty summary would not be smaller")
-        if self.ledger_tokens and not task.tells and self._leaves_too_little(leaving, around):
-            return Step(note="too little would leave to be worth a question")
-        if self.ledger_tokens and _was_turned_down(leaving):
-            return Step(note="a summary of it was turned down before", failed=True)
         if self.ledger_tokens:
+            if not task.tells and self._leaves_too_little(leaving, around):
+                return Step(note="too little would leave to be worth a question")
+            if leaving.was_turned_down:
+                return Step(note="a summary of it was turned down before", failed=True)
             leaving = replace(leaving, covered=replace(covered, state=find_state(leaving.messages)))
         return self._summarise_or_note(leaving)
 
     def _leaves_too_little(self, leaving: Leaving, around: int) -> bool:
         """True if a summary of the usual length would be turned down, because it saves too little."""
-        spare = int(leaving.units * (1 - self.least_gain)) - around
-        return leaving.task.counter.tokens(spare) < LEAST_TEXT
+        return leaving.task.counter.tokens(int(leaving.units * (1 - self.least_gain)) - around) < LEAST_TEXT
 
     def _summarise_or_note(self, leaving: Leaving) -> Flow[Step]:
         """Ask for a summary; one that is turned down is noted, so that nobody asks for it again."""
@@ -196,8 +195,7 @@ class Summarize:
         if facts.weighty_share < LEAST_WEIGHTY:
             return Step(note=f"the summary lost {len(facts.reachable):,} facts", failed=True)
         why = f"{format_count(len(leaving.places), 'message')} summarised"
-        edits = replace_runs(leaving.task, leaving.places, put, self.name, why)
-        return Step(edits, why, facts=facts.counts)
+        return Step(replace_runs(leaving.task, leaving.places, put, self.name, why), why, facts=facts.counts)
 
     def _make_judge(self) -> SummaryJudge:
         return SummaryJudge(
@@ -391,15 +389,6 @@ class Summarize:
         if self.acknowledged:
             put.append(Message("assistant", (Text(ACKNOWLEDGEMENT),), source=SUMMARY, meta={"kind": "ack"}))
         return put
-
-
-def _was_turned_down(leaving: Leaving) -> bool:
-    """True if a model has told some of these messages in vain; who wants a summary now lets it try again."""
-    task = leaving.task
-    if task.tells or not task.turned_down:
-        return False
-    new = (place for place in leaving.places if not task.messages[place].is_summary)
-    return any(task.number(place) <= task.turned_down for place in new)
 
 
 def _size(task: Task, messages: list[Message]) -> int:

@@ -238,9 +238,11 @@ def _rebase(state: SessionState, draft: FoldDraft, since: MadeFor) -> SessionFlo
 
     Others may have shortened the same messages meanwhile, or the conversation goes on from an earlier one.
     """
-    undone = [sum(not fold.standing for fold in view.folds) for view in (since.view, state.view)]
+    before, now = (
+        {fold.name for fold in view.folds if not fold.standing} for view in (since.view, state.view)
+    )
     last = find_last_summarised(draft, since.view)
-    if not last or undone[1] > undone[0] or state.head is None:  # what somebody unfolds is to be seen
+    if not last or now - before or state.head is None:  # what somebody unfolds is to be seen
         return None
     place = state.head.place
 

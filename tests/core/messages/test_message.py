@@ -1,8 +1,9 @@
 """Messages and parts as values."""
 
 import copy
+import inspect
 import pickle
-from dataclasses import FrozenInstanceError, replace
+from dataclasses import MISSING, FrozenInstanceError, fields, replace
 
 import pytest
 
@@ -27,6 +28,15 @@ def test_a_tuple_of_parts_is_kept_as_the_very_object():
     """An untouched message is known by the identity of its parts."""
     parts = (Text("hi"),)
     assert Message("user", parts).parts is parts
+
+
+@pytest.mark.parametrize("kind", [Message, Text, Thinking, ToolCall, ToolResult])
+def test_a_value_is_made_of_its_fields_in_their_order(kind):
+    """Their constructors are written for speed."""
+    for (name, taken), field in zip(inspect.signature(kind).parameters.items(), fields(kind), strict=True):
+        default = inspect.Parameter.empty if field.default is MISSING else field.default
+        assert (name, taken.default) == (field.name, default)
+        assert (taken.kind is inspect.Parameter.KEYWORD_ONLY) == field.kw_only
 
 
 def test_an_empty_message_has_no_parts():

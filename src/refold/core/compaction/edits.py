@@ -10,12 +10,14 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from refold.core.messages.message import Message
+from refold.core.messages.quick_init import quick_init
 from refold.core.messages.short_repr import short_repr
 
 UNBOUND: Final = "bound thinking"
 """The stage of edits that do nothing but drop thinking which stands behind a changed prefix."""
 
 
+@quick_init
 @dataclass(frozen=True, slots=True)
 class Edit:
     """Messages [start, end) leave; `put` stands in their place."""

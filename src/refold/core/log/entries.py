@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias, get_args
 
 from refold.core.log.normal_form import CACHED, remove_cache_marks, write_normal_form
+from refold.core.messages.quick_init import quick_init
 from refold.errors import FormatError
 
 Kind: TypeAlias = Literal["said", "system", "usage", "fold", "unfold", "checkpoint", "pin", "attempt"]
@@ -46,6 +47,7 @@ _HASH_BYTES: Final = 20
 _HASH: Final = hashlib.blake2b(digest_size=_HASH_BYTES)
 _HOLDERS: Final = (dict, list, tuple)
 _TEXT: Final = frozenset({str})
+_PLAIN: Final = frozenset({str, int, float, bool, type(None)})
 _CHECKED_DEPTH: Final = 40
 """Depth to which keys are checked without a round trip; deeper values take the slower check, not none."""
 
@@ -57,6 +59,7 @@ class WrittenJson(str):
     value: Any
 
 
+@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
     """One entry of a log, as a store keeps it."""
@@ -156,10 +159,10 @@ def _has_string_keys(value: Any, depth: int = 0) -> bool:
         return True
     if depth >= _CHECKED_DEPTH or (isinstance(value, dict) and set(map(type, value)) - _TEXT):
         return False
-    for item in value.values() if isinstance(value, dict) else value:
-        if type(item) is not str and not _has_string_keys(item, depth + 1):  # most values are text
-            return False
-    return True
+    items = value.values() if isinstance(value, dict) else value
+    if _PLAIN.issuperset(map(type, items)):  # as the rows of a fold's facts, of which there are many
+        return True
+    return all(type(item) in _PLAIN or _has_string_keys(item, depth + 1) for item in items)
 
 
 _SORTED_KEYS: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"))

@@ -270,3 +270,21 @@ def _suffix(text: str, max_bytes: int) -> str:
 def byte_size(text: str) -> int:
     """Return the bytes of a text in UTF-8; a lone surrogate counts three."""
     return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
+
+
+def find_telling_word(text: str, query: str) -> int | None:
+    """Return where the word of a query stands that the text has least often; None if it has none of them.
+
+    Of words that are equally rare the longest counts: a common word such as "the" tells nothing.
+
+    >>> find_telling_word("the pool of the harbour: the crane limiter is open", "the limiter")
+    35
+    """
+    places: dict[str, list[int]] = {}
+    for word in dict.fromkeys(re.findall(r"\w+", query.lower())):
+        found = [match.start() for match in re.finditer(rf"\b{re.escape(word)}", text, re.IGNORECASE)]
+        if found:
+            places[word] = found
+    if not places:
+        return None
+    return min(places.items(), key=lambda item: (len(item[1]), -len(item[0])))[1][0]

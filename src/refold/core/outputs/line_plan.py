@@ -132,6 +132,8 @@ class LinePlan:
     """The same without blanks at both ends."""
     ends: Sequence[int] = field(init=False, repr=False)
     """Characters before each line and behind the last, line ends included."""
+    longest: int = field(init=False, repr=False)
+    """Characters of the longest line."""
     counted: Mapping[int, int] = field(init=False, repr=False)
     """The lines that markers from an earlier time stand for, by their places."""
 
@@ -142,25 +144,29 @@ class LinePlan:
         object.__setattr__(self, "sizes", sizes)
         object.__setattr__(self, "bare", [len(line.strip()) for line in self.lines])
         object.__setattr__(self, "ends", list(accumulate((size + 1 for size in sizes), initial=0)))
+        object.__setattr__(self, "longest", max(sizes, default=-1))
         object.__setattr__(self, "counted", counted)
 
     def render(self, max_chars: int) -> str:
         """Return the most important lines in about this many characters; never more than the whole text."""
         # What all the others leave for the longest.
-        beside = max_chars - self.ends[-1] + max(self.sizes, default=-1) + 1
+        beside = max_chars - self.ends[-1] + self.longest + 1
         longest = max(SHORTEST_CUT, max_chars // LINE_SHARE, beside)
         kept = self._choose(max_chars, longest)
         shown: list[str] = []
         at, end = 0, len(self.lines)
         while at < end:
             if kept[at + 1]:
-                line = self.lines[at]
-                shown.append(self.cut(line, longest) if self.sizes[at] > longest else line)
-                at += 1
+                stop = kept.find(0, at + 2) - 1
+                stop = end if stop < 0 else stop
+                lines = self.lines[at:stop]
+                if self.longest > longest:
+                    lines = [self.cut(line, longest) if len(line) > longest else line for line in lines]
+                shown += lines
             else:
                 stop = kept.index(1, at + 1) - 1
                 shown += self._show_gap(at, stop)
-                at = stop
+            at = stop
         return "\n".join(shown)
 
     def best(self) -> str:
@@ -192,7 +198,9 @@ class LinePlan:
     def _show_gap(self, start: int, stop: int) -> list[str]:
         if self.redundant and all(place in self.redundant for place in range(start, stop)):
             return []
-        earlier = sum(number - 1 for place, number in self.counted.items() if start <= place < stop)
+        earlier = 0
+        if self.counted:
+            earlier = sum(number - 1 for place, number in self.counted.items() if start <= place < stop)
         marker = mark_gap(stop - start + earlier, "line", self.describe(start, stop))
         is_longer = self.ends[stop] - self.ends[start] - 1 > len(marker) * WORTH_A_MARKER
         return [marker] if is_longer else list(self.lines[start:stop])

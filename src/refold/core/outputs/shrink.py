@@ -79,16 +79,19 @@ class OutputPlan:
 
     pieces: Sequence[Piece]
     plans: Sequence[Plan | None]
+    frame: int
+    """Characters of the frame."""
 
     @classmethod
     def of(cls, text: str) -> "OutputPlan":
         """Plan how an output is made shorter."""
         pieces = split_frame(text)
-        return cls(pieces, [None if piece.is_frame else make_plan(piece.text) for piece in pieces])
+        plans = [None if piece.is_frame else make_plan(piece.text) for piece in pieces]
+        return cls(pieces, plans, sum(len(piece.text) for piece in pieces if piece.is_frame))
 
     def render(self, max_chars: int) -> str:
         """Return the frame, and the content in the room that it leaves."""
-        if sum(len(piece.text) for piece in self.pieces if piece.is_frame) > max_chars // FRAME_SHARE:
+        if self.frame > max_chars // FRAME_SHARE:
             return self._render_lean(max_chars)
         shown: list[str] = []
         for piece, plan, share in zip(self.pieces, self.plans, self._share(max_chars), strict=True):
@@ -118,7 +121,7 @@ class OutputPlan:
         """Return the characters for each piece: the frame whole, short content whole, the rest equally."""
         shares = [len(piece.text) for piece in self.pieces]
         content = [place for place, piece in enumerate(self.pieces) if not piece.is_frame]
-        free = max_chars - sum(shares) + sum(shares[place] for place in content)
+        free = max_chars - self.frame
         for left, place in zip(
             range(len(content), 0, -1), sorted(content, key=shares.__getitem__), strict=True
         ):

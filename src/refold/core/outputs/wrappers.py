@@ -5,6 +5,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from refold.core.messages.quick_init import quick_init
+
 VALUE_CHARS: Final = 120
 """Characters that a tag with a value may hold, such as `<returncode>1</returncode>`."""
 MOST_TAGS: Final = 16
@@ -39,6 +41,7 @@ _NOTICE: Final = re.compile(r"<warning>[^<]{0,2000}</warning>\n?")
 _COLOUR: Final = re.compile(r"\x1b\[[0-9;?]{0,32}[A-Za-z]")
 
 
+@quick_init
 @dataclass(frozen=True, slots=True)
 class Piece:
     """A stretch of an output: part of its frame, or content."""

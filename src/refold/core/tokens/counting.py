@@ -120,7 +120,8 @@ class Counter:
 
 def count_media_tokens(message: Message, provider: str | None = None) -> int:
     """Return the tokens of pictures, documents and files, by size and provider; tool results included."""
-    return _count_parts(message.parts, provider)
+    # Most messages have nothing but text and calls.
+    return 0 if _WITHOUT_MEDIA.issuperset(map(type, message.parts)) else _count_parts(message.parts, provider)
 
 
 _WITHOUT_MEDIA: Final = frozenset({Text, Thinking, ToolCall, Opaque})

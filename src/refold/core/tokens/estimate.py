@@ -123,8 +123,9 @@ RUN: Final = UNIT // 8
 so it is right for them and low by half for the rest. Without it padding such as `xxxx...` would weigh like
 random letters, ten times too much."""
 
-_RUNS: Final = {
-    _LETTERS[number : number + 1] * 10: tuple(bytes([letter]) * 40 for letter in letters)
+_LONG_RUN: Final = 40
+_RUNS: Final = [
+    (_LETTERS[number : number + 1] * 10, tuple(bytes([letter]) * _LONG_RUN for letter in letters))
     for number, letters in (
         (4, b"ABCDEFGHIJKLMNOPQRSTUVWXYZ"),
         (5, b"aeo"),
@@ -133,7 +134,7 @@ _RUNS: Final = {
         (8, b"kvjxqz"),
         (14, b"iu"),
     )
-}
+]
 """Runs of forty of each letter, by the ten equal classes that every fourth character of one shows."""
 _EQUAL: Final = bytes([0]) + b"\xff" * 255
 _LETTER: Final = bytes(0 if byte < 0x80 and chr(byte).isalpha() else 0xFF for byte in range(256))
@@ -180,14 +181,16 @@ def _units(text: str) -> int:
     before = other = b""
     for begin in range(0, len(text), BLOCK):
         block = text[begin : begin + BLOCK]
-        plain = data = block.encode("utf-8", "surrogatepass")
+        data = block.encode("utf-8", "surrogatepass")
         if len(data) > len(block):
-            plain = data.translate(None, _CONTINUATION)
             other += data.translate(_OTHER, _ASCII)
             units += _sum(_pairs(other).translate(_OTHER_WEIGHTS))
             other = other[-1:]
-        units += _plain_units(before + plain)
-        before = plain[-1:]  # pairs reach over the end of a block
+            units += _plain_units(before + data, _CONTINUATION)
+            before = block[-1].encode("utf-8", "surrogatepass")[:1]
+        else:
+            units += _plain_units(before + data)
+            before = data[-1:]  # pairs reach over the end of a block
     return units
 
 
@@ -201,15 +204,25 @@ def _pairs(classes: bytes) -> bytes:
     return unhexlify(classes[: size & ~1]) + unhexlify(classes[1 : size - 1 + (size & 1)])
 
 
-def _plain_units(data: bytes) -> int:
-    classes = data.translate(_PLAIN)
+def _plain_units(data: bytes, left_out: bytes = b"") -> int:
+    """Weigh the plain stream of a block; `left_out`: the bytes that do not count."""
+    classes = data.translate(_PLAIN, left_out)
     weights = _pairs(classes).translate(_PLAIN_WEIGHTS)
-    fourth = classes[::4]
-    if not any(run in data for hint, runs in _RUNS.items() if hint in fourth for run in runs):
+    if not _has_run(data, classes):
         return _sum(weights)
-    other = _no_runs(data)
+    other = _no_runs(data.translate(None, left_out))
     kept = int.from_bytes(weights, "little") & int.from_bytes(other[0::2] + other[1::2], "little")
     return _sum(kept.to_bytes(len(weights), "little")) + RUN * other.count(0)
+
+
+def _has_run(data: bytes, classes: bytes) -> bool:
+    """True if a letter stands forty times in a row; written out, because most texts are short."""
+    if len(classes) >= _LONG_RUN:
+        fourth = classes[::4]
+        for hint, runs in _RUNS:
+            if hint in fourth and any(run in data for run in runs):
+                return True
+    return False
 
 
 def _no_runs(data: bytes) -> bytes:

@@ -17,43 +17,50 @@ is asked for again; more would keep old texts alive for nothing."""
 class Findings:
     """Results of pure functions, by what they were found in."""
 
-    __slots__ = ("_kept", "_of_round", "_round")
+    __slots__ = ("_before", "_now", "_of_round")
 
     def __init__(self) -> None:
-        self._round = 0
-        self._kept: dict[Any, list[Any]] = {}
-        """For each function and its arguments the last round, the result, and what keeps the key its own."""
+        self._now: dict[Any, tuple[Any, ...]] = {}
+        """For each function and its arguments that were asked for in this round the result, and what keeps
+        the key its own."""
+        self._before: list[dict[Any, tuple[Any, ...]]] = []
+        """The same of each round before that nobody asked for since, the newest first."""
         self._of_round: dict[Any, Any] = {}
 
     def begin_round(self) -> None:
         """Begin a fold: what the last ones did not ask for is dropped."""
-        self._round += 1
-        oldest = self._round - ROUNDS
-        self._kept = {key: known for key, known in self._kept.items() if known[0] >= oldest}
+        self._before = [self._now, *self._before[: ROUNDS - 1]]
+        self._now = {}
         self._of_round = {}
+
+    def _find_before(self, key: Hashable) -> tuple[Any, ...] | None:
+        """Return what an earlier round found; it belongs to this one from now on."""
+        for kept in self._before:
+            known = kept.pop(key, None)
+            if known is not None:
+                self._now[key] = known
+                return known
+        return None
 
     def get(self, key: Hashable) -> Any:
         """Return what was put under a key; None if nothing was, or not lately."""
-        known = self._kept.get(key)
-        if known is None:
-            return self._of_round.get(key)
-        known[0] = self._round
-        return known[1]
+        known = self._now.get(key) or self._find_before(key)
+        return self._of_round.get(key) if known is None else known[0]
 
     def put(self, key: Hashable, found: Any, *, lasts: bool = False) -> None:
         """Keep something for this round, or for as long as it is asked for."""
         if lasts:
-            self._kept[key] = [self._round, found]
+            self._now[key] = (found,)
         else:
             self._of_round[key] = found
 
     def find(self, find: Callable[..., Found], *of: Hashable) -> Found:
         """Return what a function finds in texts and numbers; it is called once for the same ones."""
-        known = self._kept.get((find, of))
+        key = find, of
+        known = self._now.get(key) or self._find_before(key)
         if known is None:
-            known = self._kept[find, of] = [0, find(*of)]
-        known[0] = self._round
-        result: Found = known[1]
+            known = self._now[key] = (find(*of),)
+        result: Found = known[0]
         return result
 
     def find_in(self, find: Callable[..., Found], source: object, *beside: object) -> Found:
@@ -62,9 +69,9 @@ class Findings:
         To compare its value would take long. It is kept with what was found, so that its identity stays its
         own. `beside`: what the function needs and its result does not depend on.
         """
-        known = self._kept.get((find, id(source)))
+        key = find, id(source)
+        known = self._now.get(key) or self._find_before(key)
         if known is None:
-            known = self._kept[find, id(source)] = [0, find(source, *beside), source]
-        known[0] = self._round
-        result: Found = known[1]
+            known = self._now[key] = (find(source, *beside), source)
+        result: Found = known[0]
         return result

@@ -152,16 +152,7 @@ def _read(value: Any) -> Response:
         usage = read_usage(value)
         return Response(usage=usage, cost=usage, impossible=find_impossible(value), empty=usage is None)
     fields = _to_fields(value)
-    reports = [_to_json(fields[key]) for key in _USAGE if fields.get(key) is not None]
-    is_alone = type(fields) is dict and fields.keys() <= _REPORT
-    if not (is_alone and reports and reports[0]):
-        reports.append(fields)  # some have their numbers beside the answer
-    usage = next((usage for report in reports if (usage := read_usage(report))), None)
-    cost, block = usage, None
-    if any(map(lists_passes, reports)):
-        cost = next((cost for report in reports if (cost := read_cost(report))), None)
-        block = next((size for report in reports if (size := read_block_size(report))), None)
-    impossible = next((words for report in reports if (words := find_impossible(report))), "")
+    usage, cost, block, impossible = _read_reports(fields)
     model = next((name for key in _MODEL if isinstance(name := fields.get(key), str)), "")[:300]
     answer = next((answer for read in _READERS if (answer := read(fields))), None)
     if answer is None:
@@ -186,8 +177,25 @@ def _read(value: Any) -> Response:
     )
 
 
+def _read_reports(fields: Mapping[str, Any]) -> tuple[Usage | None, Usage | None, int | None, str]:
+    """Return the usage, the cost of all passes, the size of a block, and an impossible number in words."""
+    reports = [_to_json(fields[key]) for key in _USAGE if fields.get(key) is not None]
+    usage = next((usage for report in reports if (usage := read_usage(report))), None)
+    if usage is None:
+        reports.append(fields)  # some have their numbers beside the answer
+        usage = read_usage(fields)
+    impossible = next((words for report in reports if (words := find_impossible(report))), "")
+    if not any(map(lists_passes, reports)):
+        return usage, usage, None, impossible
+    cost = next((cost for report in reports if (cost := read_cost(report))), None)
+    block = next((size for report in reports if (size := read_block_size(report))), None)
+    return usage, cost, block, impossible
+
+
 def _finds_unbound(fields: Mapping[str, Any]) -> bool:
-    kinds = (_to_fields(change).get("type") for change in _to_list(fields.get("input_transformations")))
+    if "input_transformations" not in fields:  # as in most answers
+        return False
+    kinds = (_to_fields(change).get("type") for change in _to_list(fields["input_transformations"]))
     return any(kind in _UNBOUND for kind in kinds)
 
 

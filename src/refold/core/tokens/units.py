@@ -30,6 +30,18 @@ def parse_tokens(setting: str | float) -> int:
     return size
 
 
+def parse_window(setting: str | float) -> int:
+    """Read the size of a context window; an error says that it is about the window.
+
+    >>> parse_window("32k")
+    32000
+    """
+    try:
+        return parse_tokens(setting)
+    except FormatError as error:
+        raise FormatError(f"window={error}") from None
+
+
 def format_count(number: int, noun: str) -> str:
     """Return a number with its noun.
 

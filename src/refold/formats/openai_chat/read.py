@@ -34,6 +34,8 @@ _OWN_KEYS: Final = ("tool_calls", "tool_call_id", "function_call", "reasoning_co
 REASONING_KEYS: Final = ("reasoning_content", "reasoning")
 DETAILS: Final = ("reasoning_details", "thinking_blocks")
 """Reasoning with its signatures, beside the text: OpenRouter, LiteLLM."""
+_USUAL_FIELDS: Final = frozenset({"role", "content", "tool_calls"})
+"""Most answers have no others."""
 _IMAGE_FIELDS: Final = frozenset({"type", "image_url"})
 _CALL_FIELDS: Final = frozenset({"id", "type", "function"})
 _FUNCTION_FIELDS: Final = frozenset({"name", "arguments"})
@@ -84,7 +86,8 @@ def _read_assistant(item: dict[str, Any], positions: Positions) -> tuple[tuple[P
     """Read the parts of an assistant message in the order of `part_fields`, each with its JSON value."""
     parts: list[Part] = []
     raws: list[Any] = []
-    if has_reasoning(item):
+    has_more = not item.keys() <= _USUAL_FIELDS
+    if has_more and has_reasoning(item):
         texts = [item[key] for key in REASONING_KEYS if isinstance(item.get(key), str)]
         details = {key: item[key] for key in DETAILS if item.get(key)}
         parts.append(Thinking(texts[0] if texts else "", extra=details or EMPTY))
@@ -98,13 +101,13 @@ def _read_assistant(item: dict[str, Any], positions: Positions) -> tuple[tuple[P
         blocks = reading.optional_list(item, "content")
         parts += reading.read_blocks(blocks, ".content", _read_block)
         raws += blocks
-    if reading.optional_text(item, "refusal"):
+    if has_more and reading.optional_text(item, "refusal"):
         parts.append(Text(item["refusal"], extra=reading.REFUSAL))
         raws.append(None)
-    calls = reading.optional_list(item, "tool_calls")
-    parts += reading.read_blocks(calls, ".tool_calls", partial(_read_call, positions))
-    raws += calls
-    if item.get("function_call") is not None:
+    if calls := reading.optional_list(item, "tool_calls"):
+        parts += reading.read_blocks(calls, ".tool_calls", partial(_read_call, positions))
+        raws += calls
+    if has_more and item.get("function_call") is not None:
         function = reading.object_at(item, "function_call")
         name = reading.text_at(function, "name", ".function_call")
         arguments = _read_arguments(function, ".function_call")

@@ -66,9 +66,17 @@ def test_what_a_summary_lacks_stands_behind_it():
     assert outcome.summary == MEMORY
 
 
-def test_what_a_summary_has_is_not_repeated():
-    outcome, _ = compact(f"Rule of the user: {RULE}")
+@pytest.mark.parametrize("heading", ["What the user wants", "What the user said"])
+def test_what_a_summary_has_where_it_is_read_back_is_not_repeated(heading):
+    outcome, _ = compact(f"Memory.\n\n## {heading}\n- {RULE}")
     assert view(outcome).count("Never deploy") == 1
+    assert report(outcome).facts[0] >= 1
+
+
+def test_a_rule_that_a_summary_tells_elsewhere_stands_behind_it_too():
+    """The next summary may lack it, and a caller with plain messages has nothing else of it."""
+    outcome, _ = compact(f"Rule of the user: {RULE}")
+    assert view(outcome).count("Never deploy") == 2
     assert report(outcome).facts[0] >= 1
 
 

@@ -7,7 +7,7 @@ digests do not nest; any other summary is kept as it is, from its top.
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 
 from refold.core.compaction.task import Task
 from refold.core.facts.collector import OUTPUT_CHARS
@@ -136,8 +136,8 @@ def write_digest(messages: Sequence[Message], covered: Covered, task: Task) -> W
     if (over := count(text) - most) > 0:  # joined sections may have a little more than their pieces
         text = neutralise(_format_sections(messages, ledger, most - over - 4, staying, task))
     text = fit_text(text, most, count=count).text
-    meta = {"facts": ledger.fit_to(STORED_TOKENS, task.found).to_json(), "state": covered.state}
-    return WordedSummary(wrap_summary(text, covered), meta, report_kept(text, ledger, 0, task.found).counts)
+    meta = {"facts": _write_stored(ledger, task), "state": covered.state}
+    return WordedSummary(wrap_summary(text, covered), meta, report_kept(text, ledger, 0).counts)
 
 
 def _join_facts(messages: Sequence[Message], covered: Covered, task: Task) -> Ledger:
@@ -157,6 +157,18 @@ def _join_facts(messages: Sequence[Message], covered: Covered, task: Task) -> Le
         task.found.put(key, known)
     ledger: Ledger = known[0]
     return ledger
+
+
+def _write_stored(ledger: Ledger, task: Task) -> list[list[Any]]:
+    """Return the facts as they are stored; where a view is planned again, its ledger is the same."""
+    key = (_write_stored, id(ledger))
+    known = task.found.get(key)
+    if known is None:
+        # While the ledger is kept, no other one has its identity.
+        known = ledger.fit_to(STORED_TOKENS).to_json(), ledger
+        task.found.put(key, known)
+    rows: list[list[Any]] = known[0]
+    return rows
 
 
 def _choose_size(covered: Covered, task: Task) -> int:

@@ -13,6 +13,7 @@ from refold.core.compaction.flow import Flow, Reply
 from refold.core.compaction.keep_rules import MeasuredHistory, Segment, find_turn_before
 from refold.core.compaction.layout import Layout, SizedHistory, plan_layout
 from refold.core.compaction.task import Proposal, Step, Task
+from refold.core.facts.complete_summary import FACTS_SHARE
 from refold.core.facts.ledger import USER_KINDS
 from refold.core.facts.read_page import read_stored
 from refold.core.facts.rules_files import find_rules_reads
@@ -22,7 +23,7 @@ from refold.core.tokens.units import format_count
 from refold.stages.digest import MOST_TOKENS
 from refold.stages.offload import has_media, make_marker
 from refold.stages.shorten import LEAST_VALUE, shorten_message
-from refold.stages.summarize import FACTS_SHARE, Summarize
+from refold.stages.summarize import Summarize
 from refold.stages.truncate import Truncate
 
 WORK_SHARE: Final = 0.04
@@ -30,10 +31,9 @@ WORK_SHARE: Final = 0.04
 runs at a quarter of their tokens, 0.04 keeps 72 / 56 % of what the next and later actions need, 0.1 keeps
 69 / 52 (docs/decisions/0023-age-graded-views.md)."""
 SUMMARY_LEAST: Final = 400
-SUMMARY_MOST_SHARE: Final = 0.3
-"""Tokens that a summary and the user's rules behind it have where that share is less, as far as this share of
-the free room allows. Of agent runs at a tenth of their tokens, 200 keep 42 / 24 % and 500 keep 41 / 19. But
-200 have no room for many rules, and a summary that was paid for is turned down
+SUMMARY_MOST_SHARE: Final = 0.12
+"""Tokens that a summary and the facts behind it have where that share is less, if this share of the free
+room allows it. Of agent runs at a tenth of their tokens, 0.3 keeps 42 / 14 % where no summary keeps 48 / 16
 (docs/decisions/0023-age-graded-views.md)."""
 TALK_SHARE: Final = 0.5
 """The same where people talk: what they said long ago is asked for as often as what they said just now."""
@@ -150,7 +150,8 @@ class Grade:
         unit, head = task.counter.divisor, task.measured.head
         goal = (task.tokens // 2 if task.goal is None else task.goal) - over
         # Tools do the work where a fifth of the messages are their output.
-        share = self.work_share if history.outputs * 5 >= len(task.messages) else self.talk_share
+        is_talk = history.outputs * 5 < len(task.messages)
+        share = self.talk_share if is_talk else self.work_share
 
         def text_size(free: int, leaving: int) -> int:
             if written is not None:
@@ -158,7 +159,10 @@ class Grade:
             words = int(free * share) + min(int(free * SAID_SHARE), history.said)
             if self.asks:
                 words = max(words, min(SUMMARY_LEAST * unit, int(free * SUMMARY_MOST_SHARE)))
-            words = min(words, int(leaving * TEXT_SHARE), MOST_TOKENS * unit)
+            # An earlier text is short already: a quarter of it would lose rules fold after fold. Where tools
+            # do the work, a digest is made anew from the facts.
+            earlier = min(leaving, history.earlier) if self.asks or is_talk else 0
+            words = min(words, int((leaving - earlier) * TEXT_SHARE) + earlier, MOST_TOKENS * unit)
             return words + WRAPPER_TOKENS * unit if leaving else 0
 
         layout = plan_layout(
@@ -301,6 +305,8 @@ class _Measured:
     """Number of messages that are the output of tools."""
     said: int
     """Units of what people said or wrote into files of rules, and of what earlier folds noted of it."""
+    earlier: int
+    """Units of the texts of earlier folds, which leave first."""
 
 
 def _measure_history(task: Task) -> _Measured:
@@ -309,7 +315,12 @@ def _measure_history(task: Task) -> _Measured:
     outputs = sum(1 for message in task.messages if message.results or is_observation(message))
     speakers = [find_speaker(message) for message in task.messages]
     said = _measure_user_words(task, speakers, rules)
-    return _Measured(_measure_sizes(task, speakers, rules), outputs, said)
+    earlier = sum(
+        task.sizes[at]
+        for at, message in enumerate(task.messages)
+        if message.is_summary and at not in task.protected
+    )
+    return _Measured(_measure_sizes(task, speakers, rules), outputs, said, earlier)
 
 
 def _measure_sizes(task: Task, speakers: Sequence[str], rules: frozenset[int]) -> SizedHistory:

@@ -15,6 +15,7 @@ from refold.core.summaries.acceptance import (
     reject_text,
     reject_thin,
 )
+from refold.core.summaries.tidy import tidy_summary
 from refold.stages.prompts import load
 from refold.stages.requests import Leaving, Rejected, answer_text
 
@@ -51,6 +52,14 @@ class SummaryJudge:
         replaced = leaving.task.counter.plain(about)
         return self._judge(leaving, text, about, sources=(about,), replaced=replaced)
 
+    def tidy(self, text: str) -> str:
+        """Return a text without what tells nothing."""
+        return tidy_summary(text, self._asked)
+
+    @property
+    def _asked(self) -> str:
+        return "\n".join(load(self.prompt).values())
+
     def reject_reply(self, reply: Reply) -> str:
         """Return why a reply to a question is no summary; a merged text would hide how its parts begin."""
         why = reject_reply(reply)
@@ -64,11 +73,10 @@ class SummaryJudge:
         # A text that saves too little is rejected for that; only a shorter one can be too long for its limit.
         gains = tokens < replaced * (1 - self.least_gain)
         most = self.output_tokens * 2 if gains else None
-        asked = "\n".join(load(self.prompt).values())
         return reject_text(
-            text, conversation, tokens=tokens, most=most, nonce=leaving.nonce, asked=asked
+            text, conversation, tokens=tokens, most=most, nonce=leaving.nonce, asked=self._asked
         ) or reject_thin(
-            text,
+            self.tidy(text),
             sources,
             tokens=tokens,
             replaced=replaced,

@@ -224,7 +224,9 @@ class _Words:
             for place, message in enumerate(task.messages)
             if place not in gone and find_speaker(message) == "user"
         )
-        speakers = collect_speech(messages, covered.request, about=self.text, staying=staying)
+        speakers = collect_speech(
+            messages, covered.request, about=self.text, staying=staying, found=task.found
+        )
         text = neutralise(quote_foreign_orders(self.text, speakers))
         ledger = Ledger.from_json(digest.meta.get("facts"))
         completed = append_missing_facts(text, ledger, FACTS_TOKENS, task.counter.plain)

@@ -5,10 +5,11 @@ Where the whole can be fetched back, its first marker names the handle.
 """
 
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import accumulate, takewhile
+from itertools import accumulate
 from typing import Any, Final, NamedTuple, cast
 
 from refold.core.compaction.layout import find_height
@@ -23,6 +24,7 @@ from refold.core.messages.message import (
     ToolResult,
     map_parts,
     replace_part_text,
+    replace_parts,
 )
 from refold.core.messages.message_text import arguments_text, json_text
 from refold.core.messages.speakers import find_speaker
@@ -101,11 +103,13 @@ def _drop_repeated_lines(message: Message) -> Message:
         for value in _find_strings(_read_arguments(part))
         for line in value.split("\n")
     }
-    parts = (
+    if not written:
+        return message
+    parts = [
         replace(part, text=_mark_repeated_lines(part.text, written)) if isinstance(part, Text) else part
         for part in message.parts
-    )
-    return replace(message, parts=tuple(parts)) if written else message
+    ]
+    return replace_parts(message, tuple(parts))
 
 
 def _mark_repeated_lines(text: str, written: Container[str]) -> str:
@@ -172,7 +176,7 @@ def _shorten_parts(message: Message, over: int, counter: Counter, ways: "_Ways")
         _shorten_part(part, height, counter, ways) if size > height else part
         for part, size in zip(message.parts, sizes, strict=True)
     )
-    return replace(message, parts=tuple(parts))
+    return replace_parts(message, tuple(parts))
 
 
 def name_handle(message: Message, handle: str) -> Message:
@@ -182,7 +186,7 @@ def name_handle(message: Message, handle: str) -> Message:
     for place, part in enumerate(message.parts):
         named = _name_in_part(part, f"recall {handle}")
         if named is not None:
-            return replace(message, parts=(*message.parts[:place], named, *message.parts[place + 1 :]))
+            return replace_parts(message, (*message.parts[:place], named, *message.parts[place + 1 :]))
     return message
 
 
@@ -227,10 +231,11 @@ def keep_both_ends(text: str, limit: int, count: Count) -> str:
     total = count(text)
     if total <= limit:
         return text
-    lines = text.split("\n")
+    ends = _Ends(text.split("\n"))
     chars = len(text) * max(0, limit - MARKER_TOKENS) // total
-    for _ in range(TRIES):
-        short = _join_ends(lines, chars)
+    # Where not even the first line fits, fewer characters do not help.
+    for _ in range(TRIES if chars >= LEAST_PIECES or ends.fits_line(chars) else 0):
+        short = ends.join(chars)
         if len(short) < chars * LINES_FILL and chars >= LEAST_PIECES:
             head = int(chars * HEAD_SHARE)
             short = middle_out(text, head=head, tail=chars - head) or short
@@ -240,21 +245,30 @@ def keep_both_ends(text: str, limit: int, count: Count) -> str:
     return fit_text(text, limit, count=count, ellipsis="…").text
 
 
-def _join_ends(lines: Sequence[str], chars: int) -> str:
-    """Join lines of at most so many characters from both ends; "" where not even two fit."""
-    head, tail = int(chars * HEAD_SHARE), chars - int(chars * HEAD_SHARE)
-    first = _count_lines(lines, head)
-    last = _count_lines(lines[:first:-1], tail)
-    if not first or not last:
-        return ""
-    marker = mark_gap(count_lines(lines[first : len(lines) - last]), "line")
-    return "\n".join([*lines[:first], marker, *lines[len(lines) - last :]])
+class _Ends:
+    """The lines of a text, to be joined from both ends; measured once for all sizes."""
 
+    __slots__ = ("_above", "_below", "_lines")
 
-def _count_lines(lines: Sequence[str], chars: int) -> int:
-    """Count the first lines that have at most so many characters together."""
-    sums = accumulate(len(line) + 1 for line in lines)
-    return sum(1 for _ in takewhile(lambda total: total <= chars, sums))
+    def __init__(self, lines: Sequence[str]) -> None:
+        self._lines = lines
+        sizes = [len(line) + 1 for line in lines]
+        self._above = list(accumulate(sizes))
+        self._below = list(accumulate(reversed(sizes)))
+
+    def fits_line(self, chars: int) -> bool:
+        """True if the first line fits into the share of the beginning."""
+        return self._above[0] <= int(chars * HEAD_SHARE)
+
+    def join(self, chars: int) -> str:
+        """Join lines of at most so many characters from both ends; "" where not even two fit."""
+        lines, head = self._lines, int(chars * HEAD_SHARE)
+        first = bisect_right(self._above, head)
+        last = bisect_right(self._below, chars - head, 0, max(0, len(lines) - 1 - first))
+        if not first or not last:
+            return ""
+        marker = mark_gap(count_lines(lines[first : len(lines) - last]), "line")
+        return "\n".join([*lines[:first], marker, *lines[len(lines) - last :]])
 
 
 def shorten_request(text: str, limit: int, count: Count, found: Findings | None = None) -> str:

@@ -14,15 +14,15 @@ from refold.core.compaction.flow import Ask, Flow, run_together
 from refold.core.compaction.keep_rules import Keep
 from refold.core.compaction.model_calls import find_next_window
 from refold.core.compaction.task import Step, Task, replace_runs
-from refold.core.facts.complete_summary import append_missing_facts
-from refold.core.facts.ledger import LEDGER_SHARE, STORED_TOKENS, FactReport
+from refold.core.facts.complete_summary import append_missing_facts, share_room
+from refold.core.facts.ledger import LEDGER_SHARE, STORED_TOKENS, FactReport, Ledger
 from refold.core.messages import file_operations
 from refold.core.messages.file_operations import Vocabulary
 from refold.core.messages.message import EMPTY, SUMMARY, Message, Role, Text
 from refold.core.messages.speakers import find_speaker
 from refold.core.messages.summary_headers import ACKNOWLEDGEMENT
 from refold.core.messages.transcript import Layout, neutralise
-from refold.core.summaries.acceptance import drop_repeated_lines, reject_reply
+from refold.core.summaries.acceptance import reject_reply
 from refold.core.summaries.provenance import collect_speech, quote_foreign_orders
 from refold.core.summaries.work_state import find_state
 from refold.core.summaries.wrappers import (
@@ -61,12 +61,10 @@ LEAST_WEIGHTY: Final = 0.5
 LEAST_TEXT: Final = 100
 """Tokens that a model's text has as a rule: two or three sentences. Where what leaves has no room for as many
 it is told without a model; of 35 summaries in a run of agents 8 were paid for and turned down for that."""
-LEAST_SUMMARY: Final = 200
+LEAST_SUMMARY: Final = 100
 """Tokens that a summary may have in any case; less is no summary."""
 WORDS_PER_TOKEN: Final = 0.6
 """Words of a token in technical English, about; names and paths have more tokens than words."""
-FACTS_SHARE: Final = 0.25
-"""Share of the room of a summary that a long one leaves for the facts it lacks."""
 FACTS_SLACK: Final = 8
 """Tokens that a summary and its facts may take more together than alone; too high leaves a fact out."""
 
@@ -174,7 +172,7 @@ class Summarize:
             return Step(note=text.why, failed=True)
         if not text:
             return Step(note="there is nothing in it to tell")
-        text = drop_repeated_lines(text) if self.ledger_tokens else text
+        text = judge.tidy(text) if self.ledger_tokens else text
         text = self._fit_text(leaving, text)  # before the quotes: a cut must not part them from their heading
         if self.ledger_tokens:
             gone = set(leaving.places)
@@ -183,7 +181,8 @@ class Summarize:
                 for place, message in enumerate(leaving.task.messages)
                 if place not in gone and find_speaker(message) == "user"
             )
-            speakers = collect_speech(leaving.originals, leaving.covered.request, about=text, staying=staying)
+            found, request = leaving.task.found, leaving.covered.request
+            speakers = collect_speech(leaving.originals, request, about=text, staying=staying, found=found)
             text = quote_foreign_orders(text, speakers)
         if not text:
             return Step(note="the summary only repeats orders that no person gave", failed=True)
@@ -208,7 +207,8 @@ class Summarize:
             return text
         counter = leaving.task.counter
         around = counter.tokens(_size(leaving.task, self._wrap("", leaving.covered)))
-        room = int((self.room_tokens - around) * (1 - FACTS_SHARE))
+        ledger = leaving.ledger if self.ledger_tokens else Ledger()
+        room = share_room(text, ledger, self.room_tokens - around, counter.plain)
         return keep_both_ends(text, max(LEAST_SUMMARY, room), counter.plain)
 
     def _append_facts(self, leaving: Leaving, text: str) -> tuple[list[Message], FactReport]:
@@ -220,12 +220,12 @@ class Summarize:
         ledger = leaving.ledger
         before, bare = leaving.units, _size(task, put)
         spare = task.counter.tokens(int(before * (1 - self.least_gain)) - bare) - FACTS_SLACK
-        most = min(self.ledger_tokens, int(task.counter.tokens(before) * LEDGER_SHARE))
-        room = most
+        room = most = min(self.ledger_tokens, int(task.counter.tokens(before) * LEDGER_SHARE))
         if self.room_tokens is not None:  # what the summary leaves of its room is filled with facts
             room = max(0, self.room_tokens - task.counter.tokens(bare) - FACTS_SLACK)
-        budget = min(room, spare)
-        completed = append_missing_facts(text, ledger, budget, task.counter.plain, light=room > most)
+        count, light = task.counter.plain, room > most
+        budget, repeats = min(room, spare), not task.recallable
+        completed = append_missing_facts(text, ledger, budget, count, light=light, repeats=repeats)
         data = {"facts": ledger.fit_to(STORED_TOKENS).to_json(), "state": covered.state}
         return self._wrap(text, covered, shown=completed.text, data=data), completed.report
 

@@ -1,11 +1,13 @@
 """The ledger as text within a budget, and back; names of an assistant's lists."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import refold
-from refold.core.facts.complete_summary import append_missing_facts
+from refold.core.facts.complete_summary import append_missing_facts, share_room
 from refold.core.facts.extraction import find_facts
 from refold.core.facts.ledger import KINDS, Fact, Ledger
 from refold.core.facts.lists import ListAnswer, fill_lists, find_listed_names, may_hold_list
@@ -106,6 +108,31 @@ def test_facts_that_the_text_has_are_not_repeated():
     assert mended.text.count("Never touch") == 1
     assert mended.text.count("get_user") == 1
     assert mended.report.counts[0] == 2
+
+
+RULE = Fact("constraint", "Never touch the tests of the parser.", at=1, weight=4.5)
+
+
+def test_a_rule_is_repeated_unless_a_later_fold_reads_it_back():
+    told = append_missing_facts(RULE.text, ledger(RULE), 500, count, repeats=True)
+    assert told.text.count(RULE.text) == 2
+    listed = append_missing_facts(
+        f"## What the user wants\n- {RULE.text}", ledger(RULE), 500, count, repeats=True
+    )
+    assert listed.text.count(RULE.text) == 1
+    assert read_page(listed.text).of("constraint")
+
+
+def test_rules_that_a_summary_lacks_take_its_room():
+    many = ledger(
+        *(replace(RULE, text=f"Rule {n}: never touch part {n} of the parser.", at=n) for n in range(40))
+    )
+    assert share_room("The memory.", ledger(), 1_000, count) == 750
+    assert share_room("The memory.", many, 1_000, count) == 400
+    some = ledger(*many.facts[:30])
+    assert 400 < share_room("The memory.", some, 1_000, count) < 750
+    noted = "## What the user wants\n" + "\n".join(f"- {fact.text}" for fact in many.facts)
+    assert share_room(noted, many, 1_000, count) == 750
 
 
 @pytest.mark.parametrize("tokens", [-5, 0, 10, 40, 80, 200])

@@ -7,13 +7,13 @@ from growth import stop_hang
 from refold.core.compaction.flow import Answer, Failed
 from refold.core.messages.message import Message
 from refold.core.summaries.acceptance import (
-    drop_repeated_lines,
     is_stand_in,
     make_stand_in,
     reject_reply,
     reject_text,
     reject_thin,
 )
+from refold.core.summaries.tidy import tidy_summary
 from refold.core.summaries.work_state import STATE_SENTENCES, find_state
 from refold.testing import assistant, call, result, summary, user
 
@@ -326,7 +326,7 @@ def test_many_files_may_have_one_status():
     """Each heading says something new, so that it is no loop, and nothing of it is dropped."""
     text = "\n".join(f"## src/part_{n}.py\n- It was ported, and its tests pass." for n in range(12))
     assert reject_text(text, ENGLISH) == ""
-    assert drop_repeated_lines(text) == text
+    assert tidy_summary(text) == text
 
 
 def test_a_transcript_that_goes_on_is_no_summary():
@@ -343,13 +343,13 @@ def test_two_people_may_want_the_same():
     text = (
         "### Alice\n- Wants a refund to the original card\n\n### Bob\n- Wants a refund to the original card"
     )
-    assert drop_repeated_lines(text) == text
+    assert tidy_summary(text) == text
 
 
 def test_a_line_that_a_section_has_said_twice_or_just_before_is_dropped():
     run, mend = "- The test of the parser is run again.", "- The parser of dates is mended."
     text = f"## Done\n{run}\n{run}\n{mend}\n{run}\n{mend}\n{run}\n- None\n- None\n- None"
-    assert drop_repeated_lines(text) == f"## Done\n{run}\n{mend}\n{run}\n{mend}\n- None\n- None\n- None"
+    assert tidy_summary(text) == f"## Done\n{run}\n{mend}\n{run}\n{mend}\n- None\n- None\n- None"
 
 
 def test_a_line_that_another_section_has_said_is_dropped_and_an_empty_section_too():
@@ -357,13 +357,13 @@ def test_a_line_that_another_section_has_said_is_dropped_and_an_empty_section_to
     waits = "- The user waits for the next step."
     text = f"Memory\n\n## Open\n{waits}\n\n## Failed\n\n{waits}\n\n## Files\n{waits}\n- a.py was read by it"
     left = f"Memory\n\n## Open\n{waits}\n\n## Files\n- a.py was read by it"
-    assert drop_repeated_lines(text) == left
+    assert tidy_summary(text) == left
 
 
 def test_code_stays_behind_a_line_that_is_code_by_itself():
     call = "curl -X POST localhost:8000/orders"
     text = f"## Done\n```make build```\n\n```\n{call}\n{call}\n```\n## Next\n- None"
-    assert drop_repeated_lines(text) == text
+    assert tidy_summary(text) == text
 
 
 @pytest.mark.parametrize("fence", ["```", "~~~"])
@@ -372,7 +372,71 @@ def test_code_and_a_command_that_is_needed_twice_stay(fence):
     text = (
         f"{fence}\n{line}\n{line}\n{line}\n{fence}\n    {line}\n    {line}\n    {line}\n{line}\nthen\n{line}"
     )
-    assert drop_repeated_lines(text) == text
+    assert tidy_summary(text) == text
+
+
+def test_another_kind_of_fence_inside_code_is_code():
+    line = "return parser.read_empty_lines()"
+    text = f"~~~\n```\n{line}\n{line}\n```\n{line}\n{line}\n~~~\n## Done"
+    assert tidy_summary(text) == text
+
+
+def test_lines_of_the_question_are_dropped():
+    """Models of 1.5 billion parameters write the explanations of headings down before they begin."""
+    asked = "## Decisions\nEach with its reason.\n## What the user wants\nRequests and corrections, the newest last."
+    text = (
+        "## What the user wants\nRequests and corrections, the newest last.\n## Decisions\n"
+        "Each with its reason.\n- SQLite is the default, because it needs no server.\n## Open\n- the docs"
+    )
+    left = "## Decisions\n- SQLite is the default, because it needs no server.\n## Open\n- the docs"
+    assert tidy_summary(text, asked) == left
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("None.", "- None", "N/A", "- No open requests or tasks.", "No files were read or changed."),
+        *("- No failed attempts.", "No next steps.", "There are no decisions.", "Nothing."),
+    ],
+)
+def test_a_section_that_says_that_there_is_nothing_is_dropped(line):
+    assert tidy_summary(f"## Done\n- the parser\n\n## Files\n{line}\n") == "## Done\n- the parser\n"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *(
+            "- No tests for dates yet.",
+            "No files were changed, only read: a.py",
+            "- no",
+            "Nothing is tested.",
+        ),
+        "- No decision: Ann wants Redis, Bo wants SQLite.",
+    ],
+)
+def test_a_section_that_begins_with_no_may_say_something(line):
+    text = f"## Done\n- the parser\n\n## Open\n{line}"
+    assert tidy_summary(text) == text
+
+
+def test_many_blank_lines_become_one_except_in_code():
+    text = "## Open\n\n\n\n- the docs\n```\na\n\n\nb\n```"
+    assert tidy_summary(text) == "## Open\n\n- the docs\n```\na\n\n\nb\n```"
+
+
+def test_a_copy_of_the_conversation_is_no_summary():
+    said = [f"THOUGHT: step {n} looks at the parser of module {n}." for n in range(8)]
+    conversation = "\n".join(said)
+    assert (
+        reject_text("\n".join(said[:5]), conversation) == "it copies the conversation instead of telling it"
+    )
+    quoted = "\n".join(["## Rules of the user, word for word", *said[:3], "Everything else is done by now."])
+    assert (
+        reject_text(f"{quoted}\nThe parser was read in eight modules.\nNothing failed so far.", conversation)
+        == ""
+    )
+    assert reject_text("\n".join(said[:3]), conversation) == ""
 
 
 @pytest.mark.parametrize("text", ["OK.", "Okay!", "Done.", "Understood, will do.", "N/A", "- none"])

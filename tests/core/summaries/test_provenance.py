@@ -5,6 +5,7 @@ import pytest
 from refold.core.facts.page import QUOTED
 from refold.core.messages.message import SUMMARY, Message, Text, ToolCall, ToolResult
 from refold.core.summaries.provenance import CLAIMED, Speakers, collect_speech, quote_foreign_orders
+from refold.core.tokens.findings import Findings
 
 
 def user(text):
@@ -174,6 +175,22 @@ def test_a_name_that_only_a_tool_said_makes_a_wish_a_tools_wish():
     talk = [user("Hello."), tool("contact: ops-5@mail.example")]
     assert QUOTED in told("Fine.\nThe user wants a copy for ops-5@mail.example.", talk)
     assert QUOTED not in told("Fine.\nThere is a contact, ops-5@mail.example.", talk)
+
+
+@pytest.mark.parametrize("name", ["müll_lager", "größe.txt"])
+def test_a_name_in_other_letters_is_a_name(name):
+    talk = [user("Hello there."), tool(f"the job reads {name}")]
+    assert name in told(f"Fine.\nThe user wants {name} to be emptied.", talk).partition(QUOTED)[2]
+
+
+def test_what_was_read_before_is_read_the_same_way_again():
+    found = Findings()
+    for _ in range(2):
+        again = collect_speech(TALK, "Go on.", found=found)
+        fresh = collect_speech(TALK, "Go on.")
+        assert [speech.lines for speech in (again.people, again.model, again.tools)] == [
+            speech.lines for speech in (fresh.people, fresh.model, fresh.tools)
+        ]
 
 
 def test_a_long_plan_does_not_bury_an_order():

@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 from typing import Any, Final, cast
 
 from refold.core.facts.words import assigned_name
+from refold.core.messages.quick_init import quick_init
 from refold.core.outputs.trouble import TEST_SUMMARY
-from refold.core.tokens.estimate import estimate
+from refold.core.tokens.counting import ESTIMATE_COUNTER
 from refold.core.tokens.findings import Findings
 
 RULE_KINDS: Final = frozenset({"constraint", "correction", "preference", "standing"})
@@ -75,6 +76,7 @@ _EXACT: Final = frozenset({"name", "file", "value"})
 """Kinds that must stand in a text letter by letter."""
 
 
+@quick_init
 @dataclass(frozen=True, slots=True)
 class Fact:
     """One fact that a compaction must not lose."""
@@ -89,6 +91,8 @@ class Fact:
     uses: int = 1
     """Number of times it was said."""
     _key: tuple[str, str] | None = field(default=None, init=False, repr=False, compare=False)
+    _tokens: int | None = field(default=None, init=False, repr=False, compare=False)
+    _longer_words: list[str] | None = field(default=None, init=False, repr=False, compare=False)
 
     @property
     def key(self) -> tuple[str, str]:
@@ -97,6 +101,14 @@ class Fact:
         if self._key is None:
             object.__setattr__(self, "_key", self._find_key())
         return cast("tuple[str, str]", self._key)
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of its texts, estimated."""
+        if self._tokens is None:
+            # Facts that are joined anew have mostly been counted before.
+            object.__setattr__(self, "_tokens", ESTIMATE_COUNTER.text(f"{self.text} {self.about}"))
+        return cast("int", self._tokens)
 
     def _find_key(self) -> tuple[str, str]:
         if self.kind == "value":
@@ -118,11 +130,14 @@ class Fact:
         weight, uses = max(old.weight, self.weight), old.uses + self.uses
         return Fact(self.kind, self.text, about, at, weight, uses)
 
-    def is_in(self, text: str, low: str, words: set[str], found: Findings) -> bool:
+    def is_in(self, text: str, low: str, words: set[str]) -> bool:
         """True if a text has this fact; `low` and `words` are the text in small letters and its words."""
         if self.kind in _EXACT:
             return self.text in text
-        longer = found.find(_find_longer_words, self.text)
+        longer = self._longer_words
+        if longer is None:
+            longer = [word for word in _WORD.findall(self.text.lower()) if len(word) > 3 or word.isdigit()]
+            object.__setattr__(self, "_longer_words", longer)
         there = sum(map(words.__contains__, longer))
         if longer and there >= _ENOUGH * len(longer):
             return True
@@ -156,10 +171,6 @@ def _read_row(row: Any, found: Findings) -> Fact | None:
         return found.find(Fact.from_json, row)
     except TypeError:  # no row of ours has a value without a hash
         return Fact.from_json(row)
-
-
-def _find_longer_words(text: str) -> list[str]:
-    return [word for word in _WORD.findall(text.lower()) if len(word) > 3 or word.isdigit()]
 
 
 def _plain(text: str) -> str:
@@ -202,18 +213,22 @@ class Ledger:
 
     def by_rank(self) -> list[Fact]:
         """Return the facts, the most important first."""
-        newest = max((fact.at for fact in self.facts), default=0)
-        return sorted(self.facts, key=lambda fact: (-rank_value(fact, newest), fact.at, fact.text))
+        newest = max([fact.at for fact in self.facts], default=0)
+        ranked = [
+            (-rank_value(fact, newest), fact.at, fact.text, place) for place, fact in enumerate(self.facts)
+        ]
+        ranked.sort()
+        return [self.facts[place] for *_, place in ranked]
 
-    def fit_to(self, tokens: int, found: Findings | None = None) -> "Ledger":
-        """Return the most important facts within a budget of tokens; `found`: what was counted before."""
+    def fit_to(self, tokens: int) -> "Ledger":
+        """Return the most important facts within a budget of tokens."""
         # No text has more than two tokens a character, so most ledgers fit without being counted.
-        if sum(len(fact.text) + len(fact.about) for fact in self.facts) * 2 + 8 * len(self.facts) <= tokens:
+        chars = sum([len(fact.text) + len(fact.about) for fact in self.facts])
+        if chars * 2 + 8 * len(self.facts) <= tokens:
             return self
         kept: list[Fact] = []
-        found = Findings() if found is None else found
         for fact in self.by_rank() if tokens > _ROW_TOKENS else ():
-            cost = found.find(estimate, f"{fact.text} {fact.about}") + _ROW_TOKENS
+            cost = fact.tokens + _ROW_TOKENS
             if cost <= tokens:
                 kept.append(fact)
                 tokens -= cost
@@ -321,17 +336,14 @@ class FactReport:
         return in_view / (in_view + lost) if in_view + lost else 1.0
 
 
-def report_kept(
-    text: str, ledger: Ledger, tokens: int = LEDGER_TOKENS, found: Findings | None = None
-) -> FactReport:
+def report_kept(text: str, ledger: Ledger, tokens: int = LEDGER_TOKENS) -> FactReport:
     """Report for each fact whether a text has it, else whether it can be repaired within a budget."""
-    found = Findings() if found is None else found
     low = text.lower()
     words = set(_WORD.findall(low))
     kept: list[Fact] = []
     missing: list[Fact] = []
     for fact in ledger.facts:
-        (kept if fact.is_in(text, low, words, found) else missing).append(fact)
+        (kept if fact.is_in(text, low, words) else missing).append(fact)
     repaired = Ledger(tuple(missing)).fit_to(tokens).facts
     known = {id(fact) for fact in repaired}
     lost = tuple(fact for fact in missing if id(fact) not in known)

@@ -87,6 +87,8 @@ class Page:
     """The names under each line of the two sections that have such lines."""
     shown: set[int] = field(default_factory=set)
     """Identities of the facts that are shown."""
+    said: list[tuple[Fact, int]] | None = None
+    """The user's sentences that are not beside the page, with their tokens; None until they are asked for."""
     found: Findings = field(default_factory=Findings)
     """What was found in texts before: the same facts are chosen among more than once, and fold after fold."""
 

@@ -44,6 +44,10 @@ _PLAIN_SECTIONS: Final = {
 """Sections whose lines hold nothing but a number and a text: the kind of their facts, and the weight."""
 
 
+WANTED: Final = "What the user wants"
+"""The heading under which a model tells the user's words; what nobody said was taken out of it."""
+
+
 def read_page(text: str) -> Ledger:
     """Read the facts of a page; lines under other headings are skipped."""
     title = ""
@@ -51,6 +55,7 @@ def read_page(text: str) -> Ledger:
     for line in text.split("\n"):
         if line.startswith("## "):
             title = line[3:].strip()
+            title = SAID if title == WANTED else title
         elif line.startswith("- ") and title in TITLES:
             facts += _read_line(title, line[2:])
     return Ledger().merge(facts)

@@ -7,7 +7,7 @@ tokens it takes. The reasons and the measurements stand in docs/decisions/0012-f
 
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from heapq import heapify, heappop, heappush
 from itertools import chain
@@ -102,20 +102,20 @@ class Statements:
 
     def value_words(self) -> dict[str, float]:
         """Value each word: numbers, names and times most, frequent words less, names of speakers nothing."""
-        lists, common = word_lists(), common_words()
+        lists = word_lists()
         people = {name for subject in {fact.about for fact in self.facts} for name in split_words(subject)}
-        names = {name for wording in self.wordings.values() for name in wording.names} - people
-        values: dict[str, float] = {}
+        names = {name for wording in self.wordings.values() for name in wording.names}
+        # Most words occur once. A later kind of word overrules the ones before it.
+        values = dict.fromkeys(self.sentences_with, 1.0)
+        least = max(8, len(self.facts))
         for word, times in self.sentences_with.items():
-            rare = 1.0 / (1.0 + (times - 1) / max(8, len(self.facts)))
-            if word in people:
-                values[word] = 0.0
-            elif word in lists["numbers"] or _has_digit(word):
-                values[word] = 1.8 * rare
-            elif word in names or word in lists["times"]:
-                values[word] = 1.4 * rare
-            else:
-                values[word] = _COMMON_WORD * rare if word in common else rare
+            if times > 1:
+                values[word] = 1.0 / (1.0 + (times - 1) / least)
+        rare = dict(values)
+        numbers = (values.keys() & lists["numbers"]).union(filter(_has_digit, values))
+        kinds = ((common_words(), _COMMON_WORD), (names | lists["times"], 1.4), (numbers, 1.8), (people, 0.0))
+        for words, value in kinds:
+            values.update((word, value * rare[word]) for word in values.keys() & words)
         return values
 
 
@@ -157,37 +157,43 @@ def choose_statements(
 ) -> list[Fact]:
     """Return the sentences that add most to the page for their tokens, within a budget."""
     shown_ids = {id(fact) for fact in shown}
-    known = {word for fact in shown for word in said.words(fact)}
-    costs = {id(fact): cost(fact) for fact in said.facts if id(fact) not in shown_ids}
+    left = [fact for fact in said.facts if id(fact) not in shown_ids]
+    costs = list(map(cost, left))
+    if not left or budget < min(costs):
+        return []
+    words = [said.words(fact) for fact in left]
+    factors = [_speaker_factor(fact, said.wordings[id(fact)]) for fact in left]
+    known: set[str] = set()
     values = said.value_words()
-    factors = {
-        id(fact): _speaker_factor(fact, said.wordings[id(fact)])
-        for fact in said.facts
-        if id(fact) not in shown_ids
-    }
+    weigh = values.__getitem__
 
-    def density(fact: Fact) -> float:
-        words = said.words(fact)
-        worth = sum(values[word] * (_SHOWN_WORD if word in known else 1.0) for word in words)
-        return worth * factors[id(fact)] / (costs[id(fact)] + _OVERHEAD_TOKENS)
+    def note_words(shown_words: Iterable[str]) -> None:
+        for word in shown_words:
+            if word not in known:
+                known.add(word)
+                values[word] *= _SHOWN_WORD
 
+    def density(place: int) -> float:
+        return sum(map(weigh, words[place])) * factors[place] / (costs[place] + _OVERHEAD_TOKENS)
+
+    for fact in shown:
+        note_words(said.words(fact))
     # A lazy greedy choice: values only fall while words become known, so the top of the heap is weighed again
     # only when it comes up.
-    heap = [(-density(fact), place) for place, fact in enumerate(said.facts) if id(fact) not in shown_ids]
+    heap = [(-density(place), place) for place in range(len(left))]
     heapify(heap)
     kept: list[Fact] = []
     while heap and budget > 0:
         before, place = heappop(heap)
-        fact = said.facts[place]
-        if costs[id(fact)] > budget:
+        if costs[place] > budget:
             continue
-        now = -density(fact)
+        now = -density(place)
         if heap and now > heap[0][0] and now > before:
             heappush(heap, (now, place))
             continue
-        kept.append(fact)
-        budget -= costs[id(fact)]
-        known.update(said.words(fact))
+        kept.append(left[place])
+        budget -= costs[place]
+        note_words(words[place])
     return kept
 
 
@@ -210,12 +216,12 @@ def fill_statements(page: Page, ledger: Ledger, budget: int, *, rules_budget: in
     headings = sum(page.title_cost(title) for title in empty)
     if max(budget, rules_budget) - headings < JOINT_TOKENS:
         return
-    facts = [
-        fact
-        for fact in ledger.facts
-        if fact.kind in USER_KINDS and id(fact) not in page.shown and fact.text not in page.beside
-    ]
-    costs = {id(fact): page.count(format_fact(fact)) + HANDLE_TOKENS for fact in facts}
+    if page.said is None:  # a page is filled from one ledger, and mostly twice
+        said = [fact for fact in ledger.of(*USER_KINDS) if fact.text not in page.beside]
+        page.said = [(fact, page.count(format_fact(fact)) + HANDLE_TOKENS) for fact in said]
+    left = [(fact, cost) for fact, cost in page.said if id(fact) not in page.shown]
+    facts = [fact for fact, _ in left]
+    costs = {id(fact): cost for fact, cost in left}
     if sum(costs.values()) + headings <= budget:
         for fact in facts:
             page.facts.setdefault(SAID, []).append(fact)

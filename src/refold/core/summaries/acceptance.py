@@ -9,8 +9,7 @@ that a text lacks are counted in `facts`; whether it makes the history smaller i
 """
 
 import re
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from functools import cache, partial
 from math import log2
 from typing import Final
@@ -32,6 +31,7 @@ CALLED, WROTE_CALL = (
     "the model wrote a tool call instead of a summary",
 )
 GOES_ON: Final = "it goes on with the conversation instead of telling it"
+COPIES: Final = "it copies the conversation instead of telling it"
 WORTH_RETRY: Final = frozenset({CALLED, WROTE_CALL, GOES_ON})
 """Reasons that a second, clearer question may remove; the others would come again or cost as much again."""
 
@@ -83,18 +83,14 @@ LOOP_LINES: Final = 8
 LOOPED_SHARE: Final = 0.7
 """Share of repeated lines, headings counted, in a text of at least `LOOP_LINES` from which on it is a loop.
 Of 162 answers of three small models the good ones repeat at most 0.4 of their lines."""
-_MOST_SAID: Final = 2
-"""Times that a section may say a line: a command may be needed twice."""
 _TRANSCRIPT_LINE: Final = re.compile(r"^#\d{1,7} (?:user|assistant|system|tool)\b[^:\n]{0,40}:", re.MULTILINE)
 _INVENTED_LINES: Final = 2
 """Messages in the form of the transcript from which on a text is one. Of 40 texts of a model of 1.5 billion
 parameters 4 to 8 were; a summary may quote one message so."""
-_KINDS_OF_NEWS: Final = {
-    *("what the user wants", "decisions", "done", "open", "what failed", "failed", "files", "values"),
-    *("next step", "next steps"),
-}
-"""Headings that a summary is asked for. Any other may name a thing, a person or a part of the work."""
-_CODE_FENCES: Final = ("```", "~~~")
+COPIED_LINES: Final = 4
+COPIED_SHARE: Final = 0.6
+"""Share of copied lines in a text of at least `COPIED_LINES` from which on it is a copy. A summary may
+quote a few lines."""
 LANGUAGE_WORDS: Final = 40
 """Words that both texts need before their languages are compared; fewer say too little."""
 _SAMPLE: Final = 20_000
@@ -138,66 +134,14 @@ def reject_text(
     lines = [line.strip() for line in text[:_SAMPLE].split("\n") if line.strip()]
     if loops or (len(lines) >= LOOP_LINES and len(lines) - len({*lines}) >= LOOPED_SHARE * len(lines)):
         return "it says the same again and again"
+    if _is_copy(lines, conversation):
+        return COPIES
     if most is not None and tokens > most:
         return f"it has {tokens:,} tokens, more than the {most:,} it may have"
     own, conversation_language = find_language(text), find_language(conversation)
     if own and conversation_language and own != conversation_language:
         return f"it is written in {own}, the conversation in {conversation_language}"
     return ""
-
-
-def drop_repeated_lines(text: str) -> str:
-    """Return a summary without lines that it has said before, and without sections that hold nothing else.
-
-    Code and short lines stay. A section may say a line twice, not in a row: a command may be needed twice.
-    What stands under two headings stays, unless both are kinds of news: two files may have one status.
-    """
-    kept: list[str] = []
-    elsewhere: set[str] = set()
-    for lines in _split_at_headings(text):
-        left = list(_skip_repeated(lines, elsewhere))
-        if _is_kind_of_news(lines[0]):
-            elsewhere |= {line.strip() for line in lines}
-        if len(left) == len(lines) or any(line.strip() for line in left[1:]):
-            kept += left
-    return "\n".join(kept)
-
-
-def _is_kind_of_news(line: str) -> bool:
-    return line.strip("#*: \t").lower() in _KINDS_OF_NEWS
-
-
-def _split_at_headings(text: str) -> list[list[str]]:
-    """Split a text into sections, each with its heading as the first line; code has no headings."""
-    sections: list[list[str]] = [[]]
-    is_code = False
-    for line in text.split("\n"):
-        is_code ^= _is_fence(line.strip())
-        if line.startswith("#") and not is_code and sections[-1]:
-            sections.append([])
-        sections[-1].append(line)
-    return sections
-
-
-def _is_fence(words: str) -> bool:
-    """True for a line that begins or ends code; one that does both is code by itself."""
-    return words.startswith(_CODE_FENCES) and not words[3:].endswith(_CODE_FENCES)
-
-
-def _skip_repeated(lines: list[str], elsewhere: set[str]) -> Iterator[str]:
-    """Yield the lines of a section that it has not said before, nor another one of its kind."""
-    said: Counter[str] = Counter()
-    known = elsewhere if _is_kind_of_news(lines[0]) else set()
-    is_code, before = False, ""
-    for line in lines:
-        words = line.strip()
-        is_code ^= _is_fence(words)
-        is_prose = not is_code and len(words) >= _LEAST_LINE and not line.startswith(("    ", "\t"))
-        if not is_prose or not (words in known or words == before or said[words] >= _MOST_SAID):
-            said[words] += is_prose
-            yield line
-        if words:
-            before = words if is_prose else ""
 
 
 def continues_conversation(text: str) -> bool:
@@ -237,6 +181,15 @@ def _is_echo(text: str, asked: str) -> bool:
     sentences = split_sentences(text[:_SAMPLE])
     questions = [_QUESTION.fullmatch(sentence.strip()) is not None for sentence in sentences]
     return len(sentences) > 1 and all(questions[:2]) and 2 * sum(questions) > len(sentences)
+
+
+def _is_copy(lines: list[str], conversation: str) -> bool:
+    """True if most lines of a text stand in the conversation, word for word."""
+    long_lines = [line for line in lines if len(line) >= _LEAST_LINE]
+    if len(long_lines) < COPIED_LINES:
+        return False
+    said = {line.strip() for line in conversation.split("\n")}
+    return sum(line in said for line in long_lines) >= COPIED_SHARE * len(long_lines)
 
 
 def find_language(text: str) -> str:

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
 from itertools import accumulate
-from typing import Final
+from typing import Final, NamedTuple
 
 from refold.core.facts.injections import as_displayed, find_instructions, is_instruction
 from refold.core.facts.ledger import USER_KINDS, Ledger
@@ -28,6 +28,7 @@ from refold.core.messages.text_cutting import middle_out
 from refold.core.messages.transcript import SHOWN_CHARS
 from refold.core.summaries.acceptance import find_content
 from refold.core.summaries.wrappers import unwrap_summary
+from refold.core.tokens.findings import Findings
 
 ASSISTANT: Final = "the assistant wrote: "
 CLAIMED: Final = "Claims of the summariser, not found in the user's words"
@@ -62,6 +63,8 @@ _WORD: Final = re.compile(r"[^\W\d_]{3,}")
 _LABEL: Final = re.compile(r"^\W{0,4}(?:human|user|assistant|system|ai|[qa])\W{0,3}:\s{0,4}", re.IGNORECASE)
 """The name of a speaker before what they say, as a dialogue in a text has it."""
 _MARK: Final = re.compile(r"[^\s\"'`<>()\[\]{},;|“”‘’]+")
+_IN_NAME: Final = re.compile(r"[0-9/@_.]")
+"""What a name in ASCII has."""
 _SOURCED: Final = re.compile(
     r"[^\"“]{0,80}\b(?:tool|output|page|file|website|document|result)s?\b[^\"“]{0,60}[\"“][^\"“”]{1,400}[\"”]\W{0,3}",
     re.IGNORECASE,
@@ -74,6 +77,32 @@ _SHOWN_BY_TOOLS: Final = frozenset({VALUES, FILES, OUTPUTS})
 """Sections of a summary with the output of tools: a name there is no request of the user."""
 
 _compile = partial(compile_patterns, room="summaries")
+
+
+class _Said(NamedTuple):
+    """What a text says: the fields of `Speech`."""
+
+    lines: Sequence[tuple[frozenset[str], frozenset[str]]]
+    names: frozenset[str]
+    ends: frozenset[str]
+    stems: frozenset[str]
+    orders: Sequence[tuple[frozenset[str], frozenset[str]]]
+
+
+def _read_said(text: str) -> _Said:
+    """Read a text line by line, from both its ends where it is long."""
+    text = middle_out(text, head=_READ_CHARS // 2, tail=_READ_CHARS // 2)
+    orders = [(_find_words(line), _find_names(line)) for line in find_instructions(text, _MOST_ORDERS)]
+    read = [(_find_words(line), _find_names(line)) for line in as_displayed(text).split("\n")]
+    names = frozenset().union(*(own for _, own in read))
+    words = frozenset().union(*(own for own, _ in read))
+    return _Said(
+        [line for line in read if line[0]],
+        names,
+        frozenset(name.rpartition("/")[2] for name in names),
+        frozenset(word[:_STEM] for word in words),
+        orders,
+    )
 
 
 @dataclass(slots=True)
@@ -91,21 +120,19 @@ class Speech:
     """The lines among them that give the model instructions."""
     about: frozenset[str] | None = None
     """A text is only read if it has a name or two words of these; saves time. None: read all."""
+    found: Findings = field(default_factory=Findings)
+    """What was read before: a summary may be judged several times, and mostly with the same words."""
 
     def add(self, text: str) -> None:
-        """Read a text line by line, from both its ends where it is long."""
+        """Add a text."""
         if self.about is not None and not self._is_about(text):
             return
-        text = middle_out(text, head=_READ_CHARS // 2, tail=_READ_CHARS // 2)
-        orders = find_instructions(text, _MOST_ORDERS)
-        self.orders += [(_find_words(line), _find_names(line)) for line in orders]
-        for line in as_displayed(text).split("\n"):
-            words, names = _find_words(line), _find_names(line)
-            if words:
-                self.lines.append((words, names))
-            self.names |= names
-            self.ends |= {name.rpartition("/")[2] for name in names}
-            self.stems |= {word[:_STEM] for word in words}
+        read = self.found.find(_read_said, text)
+        self.lines += read.lines
+        self.names |= read.names
+        self.ends |= read.ends
+        self.stems |= read.stems
+        self.orders += read.orders
 
     def _is_about(self, text: str) -> bool:
         low = as_displayed(text).lower()
@@ -227,16 +254,18 @@ def collect_speech(
     *,
     about: str | None = None,
     staying: Iterable[str] = (),
+    found: Findings | None = None,
 ) -> Speakers:
     """Collect what was said in these messages, as far as a summariser saw it, and in the last request.
 
     `about`: a text; messages without a word in common with it are skipped. `staying`: what people say in
-    messages that stay in the view.
+    messages that stay in the view. `found`: what was found in texts before.
     """
+    found = Findings() if found is None else found
     words = None
     if about is not None:
         words = _find_words(as_displayed(about)) | _find_names(_strip_marks(as_displayed(about)))
-    speakers = Speakers(*(Speech(about=words) for _ in range(4)))
+    speakers = Speakers(*(Speech(about=words, found=found) for _ in range(4)))
     for text in (request, *staying):
         speakers.people.add(remove_program_text(text))
     for message in messages:
@@ -258,7 +287,8 @@ def collect_speech(
 
 def _add_summary(speakers: Speakers, message: Message) -> None:
     """Add an earlier summary: what it tells of the user was looked up when it was made, the rest was not."""
-    for fact in Ledger.from_json(message.meta.get("facts")).of(*USER_KINDS):
+    found = speakers.people.found
+    for fact in Ledger.from_json(message.meta.get("facts"), found).of(*USER_KINDS):
         speakers.people.add(fact.text)
     claims = _compile(r"{}", "user_claims")
     for title, lines in _split_sections(unwrap_summary(message)):
@@ -352,9 +382,13 @@ def _find_words(text: str) -> frozenset[str]:
 
 def _find_names(text: str) -> frozenset[str]:
     """Find words that name something: addresses, paths, ids, versions."""
-    marks = (mark.strip(".:!?*_").lower() for mark in _MARK.findall(text))
-    return frozenset(name for name in marks if len(name) > 3 and _is_name(name))
+    if text.isascii() and not _IN_NAME.search(text):
+        return frozenset()
+    marks = [mark.strip(".:!?*_").lower() for mark in _MARK.findall(text)]
+    return frozenset([name for name in marks if len(name) > 3 and _is_name(name)])
 
 
 def _is_name(word: str) -> bool:
-    return any(letter.isdigit() or letter in "/@_" for letter in word) or "." in word
+    if word.isascii():
+        return _IN_NAME.search(word) is not None
+    return any(letter.isdigit() or letter in "/@_." for letter in word)

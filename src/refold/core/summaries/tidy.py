@@ -1,0 +1,107 @@
+"""Takes out of a summary what tells nothing. Pure: it asks no model.
+
+Small models fill the headings that they were asked for: with the words of the question, with "No files were
+changed", with one line under every heading. That room belongs to the conversation.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+_LEAST_LINE: Final = 20
+"""Characters from which on a line that comes again is a repeat; shorter ones come by chance."""
+_MOST_SAID: Final = 2
+"""Times that a section may say a line: a command may be needed twice."""
+_KINDS_OF_NEWS: Final = {
+    *("what the user wants", "decisions", "done", "open", "what failed", "failed", "files", "values"),
+    *("next step", "next steps"),
+}
+"""Headings that a summary is asked for. Any other may name a thing, a person or a part of the work."""
+_SAYS_NOTHING: Final = re.compile(
+    r"(?:[-*•] {0,3})?(?:none|nothing|n/a|not applicable|"
+    r"(?:there (?:are|is|were|was) )?no (?:(?:open|failed|further|next|new|other|specific) ){0,2}"
+    r"(?:requests?|tasks?|attempts?|files?|values?|decisions?|steps?|items?|questions?|corrections?)"
+    r"(?: (?:or|and) \w{1,20})?(?: (?:were|was|are|is|have been|to) [^.,;:\n]{1,40})?)\.?",
+    re.IGNORECASE,
+)
+"""The one line of a section that has nothing to say. Behind a comma or a colon there may be something."""
+_CODE_FENCES: Final = ("```", "~~~")
+
+
+def tidy_summary(text: str, asked: str = "") -> str:
+    """Return a summary without lines that tell nothing, and without sections that hold nothing else.
+
+    Those are lines of the question, lines that were said before, and lines that say that there is nothing.
+    Code and short lines stay. A section may say a line twice, not in a row. What stands under two headings
+    stays, unless both are kinds of news: two files may have one status.
+
+    asked   the words of the question
+    """
+    in_question = {line.strip() for line in asked.split("\n") if not line.startswith("#")}
+    kept: list[str] = []
+    elsewhere: set[str] = set()
+    for lines in _split_at_headings(text):
+        left = list(_skip_repeated(lines, elsewhere, in_question))
+        is_news = _is_kind_of_news(lines[0])
+        if is_news:
+            elsewhere |= {line.strip() for line in lines}
+        said = [line.strip() for line in left[1:] if line.strip()]
+        if is_news and len(said) == 1 and _SAYS_NOTHING.fullmatch(said[0]):
+            continue
+        if said or len(left) == len(lines):
+            kept += left
+    return "\n".join(_join_blanks(kept))
+
+
+def _is_kind_of_news(line: str) -> bool:
+    return line.strip("#*: \t").lower() in _KINDS_OF_NEWS
+
+
+def _split_at_headings(text: str) -> list[list[str]]:
+    """Split a text into sections, each with its heading as the first line; code has no headings."""
+    sections: list[list[str]] = [[]]
+    for line, is_code in _mark_code(text.split("\n")):
+        if line.startswith("#") and not is_code and sections[-1]:
+            sections.append([])
+        sections[-1].append(line)
+    return sections
+
+
+def _mark_code(lines: Iterable[str]) -> Iterator[tuple[str, bool]]:
+    """Yield each line, and whether it is code or a fence of code; another kind of fence inside is code."""
+    fence = ""
+    for line in lines:
+        words = line.strip()
+        was_code = bool(fence)
+        if fence:
+            fence = "" if words.startswith(fence) and not words.strip(fence[0]) else fence
+        elif words.startswith(_CODE_FENCES) and not words[3:].endswith(_CODE_FENCES):
+            fence = words[:3]  # a line that begins and ends code is code by itself
+        yield line, was_code or bool(fence)
+
+
+def _skip_repeated(lines: list[str], elsewhere: set[str], asked: set[str]) -> Iterator[str]:
+    """Yield the lines of a section that are not of the question and that nobody has said before."""
+    said: Counter[str] = Counter()
+    known = elsewhere if _is_kind_of_news(lines[0]) else set()
+    before = ""
+    for line, is_code in _mark_code(lines):
+        words = line.strip()
+        is_prose = not is_code and len(words) >= _LEAST_LINE and not line.startswith(("    ", "\t"))
+        repeats = words in known or words in asked or words == before or said[words] >= _MOST_SAID
+        if not is_prose or not repeats:
+            said[words] += is_prose
+            yield line
+        if words:
+            before = words if is_prose else ""
+
+
+def _join_blanks(lines: list[str]) -> Iterator[str]:
+    """Yield lines with one blank line where there are several, except in code."""
+    was_blank = False
+    for line, is_code in _mark_code(lines):
+        is_blank = not is_code and not line.strip()
+        if not (is_blank and was_blank):
+            yield line
+        was_blank = is_blank

@@ -29,7 +29,7 @@ def main() -> None:
     tests.append("--hypothesis-show-statistics")
     env = {**os.environ, "REFOLD_EXAMPLES": str(options.examples)}
     done = subprocess.run(tests, cwd=ROOT, env=env, check=False, capture_output=True, text=True)
-    tried = [int(count) for count in re.findall(r"(\d+) passing, ", done.stdout)]
+    tried = [int(count) for count in re.findall(r"(\d+) passing(?: examples)?, ", done.stdout)]
     failed = sum(int(count) for count in re.findall(r"(\d+) (?:failed|error)", done.stdout.splitlines()[-1]))
     if done.returncode:
         print(done.stdout, done.stderr, sep="\n")

@@ -230,6 +230,16 @@ def test_a_summary_that_is_longer_than_its_room_still_stands_for_all():
     assert untold(talk(), outcome, model.asked) == []
 
 
+def test_a_named_target_that_cannot_be_met_is_come_near_to():
+    """The user's last message is not put back whole where the target is missed by little."""
+    family = "\U0001f469\u200d\U0001f469\u200d\U0001f467\u200d\U0001f466"
+    messages = [{"role": "user", "content": text} for text in ("read it", "read it", family * 700)]
+    outcome = refold.compact(messages, target=200)
+    assert not outcome.met_target
+    assert outcome.tokens_after < 300
+    assert "over the target of 200" in outcome.reason
+
+
 def test_a_named_target_is_reached_whatever_it_takes():
     """Who names a size gets it: a digest stands in for the model that fails."""
     outcome = refold.compact(

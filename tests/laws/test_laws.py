@@ -195,7 +195,7 @@ def test_law_11_a_failing_summariser_leaves_the_history_and_moves_on(failure, hi
     elif model.asked or not asked_for:
         assert outcome.messages == alone.messages
     else:  # a forced fold with a model at hand keeps whole messages; here it had nothing to ask about
-        assert outcome.fits
+        assert outcome.fits or not alone.fits
     if model.asked:
         assert any(report.calls and not report.accepted for report in outcome.receipt.stages)
 

@@ -196,7 +196,8 @@ class _Run:
         whole = Slot(first.messages[at], first.sizes[at], at, old.guarded, number=old.number)
         slots = [*self.slots[:place], whole, *self.slots[place + 1 :]]
         restored = task.counter.total([slot.size for slot in slots])
-        misses_goal = task.goal is not None and task.tokens > task.goal
+        # A target that the caller names is come as near to as can be, also where it is missed.
+        misses_goal = task.target is None and task.goal is not None and task.tokens > task.goal
         in_vain = misses_goal and restored <= task.fitting_tokens
         in_vain = in_vain or (task.refused and restored <= task.uncut_tokens)
         if task.tokens <= task.fitting_tokens and not in_vain:

@@ -329,3 +329,50 @@ def test_a_summary_that_cannot_stand_in_a_view_is_not_moved(kept, after):
 def test_the_changes_of_a_fold_without_its_name():
     changes = (Change((MessageRange(1, 4),), (Replacement("f", 0), MessageRange(4, 4))), Change(put(1), ()))
     assert name_as_own(Folded("f", changes, said=6)) == (summarise(1, 4, MessageRange(4, 4)), changes[1])
+
+
+def test_a_summary_does_not_take_one_that_stands_for_more():
+    """The newer summary stands where its last run stood, and also for a message that left before it."""
+    after = folded(Change((MessageRange(1, 1),), ()), Change((MessageRange(3, 4),), put(0)))
+    assert move(FoldDraft((summarise(3, 4),), (SUMMARY,)), after) is None
+    wider = FoldDraft((Change((MessageRange(1, 1),), ()), summarise(3, 4)), (SUMMARY,))
+    assert move(wider, after) is None
+    whole = move(FoldDraft((summarise(1, 4),), (SUMMARY,)), after)
+    assert whole is not None
+    assert whole.changes[0].removed == (MessageRange(2, 2), Replacement(after.folds[0].name, 0))
+
+
+def test_what_left_for_a_summary_is_not_asked_of_a_shortened_message():
+    """Of a fold that shortened a message too, the summary stands for what left before it."""
+    gone, short = Change((MessageRange(1, 1),), ()), Change((MessageRange(2, 2),), put(0))
+    after = folded(gone, short, Change((MessageRange(3, 4),), put(1)))
+    moved = move(FoldDraft((summarise(2, 2),), (SUMMARY,)), after)
+    assert moved is not None
+    assert moved.changes[0].removed == (Replacement(after.folds[0].name, 0),)
+
+
+def test_a_text_that_tells_more_than_a_model_saw_stays():
+    """The model saw an older text for messages 2 and 3, and a newer one tells them in other words."""
+    before = folded(Change((MessageRange(2, 3),), put(0)))
+    older = Replacement(before.folds[0].name, 0)
+    changes = [Change((older, MessageRange(4, 4)), put(0))]
+    made = make_entry(
+        "fold", {"changes": changes_to_json(changes)}, parent=before.folds[0].name, said=before.said
+    )
+    after = step(before, made)
+    draft = FoldDraft((Change((MessageRange(1, 1), older, MessageRange(4, 4)), put(0)),), (SUMMARY,))
+    assert rebase_summaries(draft, before, after) is None
+    assert rebase_summaries(draft, before, before) == draft
+
+
+def test_a_copy_of_a_text_on_another_branch_tells_no_more():
+    before, copy = (
+        folded(Change((MessageRange(2, 3),), put(0))),
+        folded(Change((MessageRange(2, 3),), put(1))),
+    )
+    older, other = (Replacement(view.folds[0].name, 0) for view in (before, copy))
+    draft = FoldDraft((Change((older, MessageRange(4, 4)), put(0)),), (SUMMARY,))
+    assert other != older
+    moved = rebase_summaries(draft, before, copy)
+    assert moved is not None
+    assert moved.changes[0].removed == (Replacement(copy.folds[0].name, 1), MessageRange(4, 4))

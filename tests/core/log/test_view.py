@@ -9,6 +9,7 @@ from log_strategies import Talk, atoms_of, edit_of, edits, numbers, single, talk
 
 from refold.core.compaction import edits as editing
 from refold.core.log.entries import MARKS, ROOT, Entry, make_entry
+from refold.core.log.remade_folds import KnownFold, find_hiding, remake_folds
 from refold.core.log.view import (
     OWN,
     Change,
@@ -18,11 +19,9 @@ from refold.core.log.view import (
     View,
     changes_to_json,
     extend_view,
-    keep_in_change,
     project,
     project_marks,
     read_changes,
-    rename_folds,
     step,
 )
 from refold.errors import LogCorrupt
@@ -58,37 +57,43 @@ def test_a_view_is_the_same_whenever_its_messages_were_said(talk):
 
 
 @given(talks(), st.data())
-def test_the_folds_that_hide_a_message_can_be_made_again_around_it(talk, data):
-    """Then it is shown once, and everything else that was shown is shown as before."""
+def test_the_folds_that_hide_messages_can_be_made_again_around_them(talk, data):
+    """Then each is shown once, and everything else that was shown is shown as before, if it is no short form."""
     hidden = [number for number in range(1, talk.view.said + 1) if not talk.view.shown(number)]
     assume(hidden)
-    number = data.draw(st.sampled_from(hidden))
-    before, (folds, at) = atoms_of(talk.view), talk.view.hiding(number)
-    for fold in reversed([fold for fold in folds if fold.standing]):
-        talk.unfold(fold.name)
-    names = {}
-    for fold in folds:
-        value = next(entry.value for entry in talk.entries if entry.name == fold.name)
-        changes = rename_folds(value["changes"], names)
-        if fold is folds[0]:
-            changes[at] = keep_in_change(changes[at], number)
-        names[fold.name] = talk.append("fold", {**value, "changes": changes})
-    for fold in folds:
-        if not fold.standing:
-            talk.unfold(names[fold.name])
-    known = {new: old for old, new in names.items()}
+    wanted = sorted(data.draw(st.sets(st.sampled_from(hidden), min_size=1, max_size=3)))
+    before, folds = atoms_of(talk.view), find_hiding(talk.view, wanted)
+    every = frozenset(range(99))
+    known = [
+        KnownFold(entry=entry, summaries=every)
+        for entry in talk.entries
+        if entry.name in {fold.name for fold in folds}
+    ]
+    marks = remake_folds(talk.view, talk.entries[-1].name, known, dict.fromkeys(wanted, 5), beside={}, at=0.0)
+    for mark in marks:
+        talk.entries.append(mark)
+        talk.views.append(step(talk.view, mark))
+    made = [mark.name for mark in marks if mark.kind == "fold"]
+    old_names = dict(zip(made, [fold.name for fold in folds], strict=True))
     after = [
-        Replacement(known.get(atom.fold, atom.fold), atom.place) if isinstance(atom, Replacement) else atom
+        Replacement(old_names.get(atom.fold, atom.fold), atom.place)
+        if isinstance(atom, Replacement)
+        else atom
         for atom in atoms_of(talk.view)
     ]
-    after.remove(MessageRange(number, number))
+    for number in wanted:
+        after.remove(MessageRange(number, number))
     assert after == before
+    for fold in data.draw(st.permutations(talk.view.standing)):  # and all of it can be undone
+        talk.unfold(fold.name)
+        check_pieces(talk.view)
+    assert talk.view.items == (MessageRange(1, talk.view.said),)
 
 
 def test_nothing_hides_a_message_that_is_shown():
     talk = Talk().say(4)
     talk.take(0, 2, "sum")
-    assert talk.view.hiding(3) == ((), 0)
+    assert find_hiding(talk.view, [3]) == ()
 
 
 @given(talks(), st.data())
@@ -246,6 +251,26 @@ def test_the_first_message_of_a_change_stands_for_all_of_it():
     assert talk.view.originals(Replacement(name, 1)) == ()
     assert talk.view.originals(Replacement("b2:nobody", 0)) == ()
     assert talk.view.originals(MessageRange(2, 3)) == (MessageRange(2, 3),)
+
+
+def test_a_summary_stands_for_the_runs_before_messages_that_stay():
+    """It stands in place of the last run, also in a later fold; what is shortened stands for itself."""
+    short, gone = Change((MessageRange(7, 7),), (Replacement(OWN, 1),)), Change((MessageRange(1, 2),), ())
+    changes = (gone, Change((MessageRange(4, 6),), (Replacement(OWN, 0),)), short)
+    made = make_entry("fold", {"changes": changes_to_json(changes)}, parent=ROOT, said=7)
+    view = step(View(said=7, items=(MessageRange(1, 7),)), made)
+    summary = Replacement(made.name, 0)
+    assert view.items == (MessageRange(3, 3), summary, Replacement(made.name, 1))
+    assert view.originals(summary) == (MessageRange(1, 2), MessageRange(4, 6))
+    assert view.originals(Replacement(made.name, 1)) == (MessageRange(7, 7),)
+    again = make_entry(
+        "fold",
+        {"changes": changes_to_json((Change((summary,), (Replacement(OWN, 0),)),))},
+        parent=made.name,
+        said=7,
+    )
+    later = step(view, again)
+    assert later.originals(Replacement(again.name, 0)) == (MessageRange(1, 2), MessageRange(4, 6))
 
 
 def test_messages_of_several_changes_stand_for_their_own():

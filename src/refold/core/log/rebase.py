@@ -44,10 +44,24 @@ def rebase_summaries(draft: FoldDraft, before: View, after: View) -> FoldDraft |
                 return None
             for piece in back:
                 append_item(put, piece)
-        if removed is None:
+        if removed is None or _tells_more(removed, change, before, after):
             return None
         changes.append(Change(removed, tuple(put)))
     return FoldDraft(tuple(changes), tuple(inserted)) if inserted else None
+
+
+def _tells_more(removed: tuple[ViewItem, ...], change: Change, before: View, after: View) -> bool:
+    """True if a newer text tells of messages that the summary's model saw only through an older text.
+
+    One that stands for the same messages as the older text does not: on another branch it is its copy.
+    """
+    texts = [_find_numbers([item], before) for item in change.removed if isinstance(item, Replacement)]
+    newer = [item for item in removed if isinstance(item, Replacement) and item not in before.items]
+    # A text for one message is that message, shortened.
+    return any(
+        len(numbers) > 1 and numbers not in texts and any(numbers & older for older in texts)
+        for numbers in (_find_numbers([item], after) for item in newer)
+    )
 
 
 def _select_summaries(draft: FoldDraft) -> list[Change]:

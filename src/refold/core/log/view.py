@@ -15,9 +15,11 @@ from functools import reduce
 from typing import Any, Final, TypeAlias
 
 from refold.core.log.entries import Entry
+from refold.core.messages.quick_init import quick_init
 from refold.errors import LogCorrupt
 
 
+@quick_init
 @dataclass(frozen=True, slots=True)
 class MessageRange:
     """Messages by number, from the first to the last, both included."""
@@ -26,6 +28,7 @@ class MessageRange:
     last: int
 
 
+@quick_init
 @dataclass(frozen=True, slots=True)
 class Replacement:
     """A message that a fold put in the place of others."""
@@ -78,14 +81,24 @@ class Folded:
     standing: bool = True
     heads: Mapping[int, list[ViewItem]] = field(init=False, compare=False, repr=False)
     """What is gone in each change, by the first of the fold's own messages in it."""
+    untold: Mapping[int, list[ViewItem]] = field(init=False, compare=False, repr=False)
+    """What is gone where nothing was put, by the message that tells it: a summary of several runs stands in
+    place of the last one. Beside it a fold has shortened messages, each in place of one."""
 
     def __post_init__(self) -> None:
-        heads = {}
+        heads: dict[int, list[ViewItem]] = {}
+        behind: dict[int, list[ViewItem]] = {}
+        untold: list[ViewItem] = []
         for change in self.changes:
             own = (p for p in change.inserted if isinstance(p, Replacement) and p.fold == self.name)
             if (first := next(own, None)) is not None:
-                heads[first.place] = change.gone()
+                heads[first.place] = behind[first.place] = change.gone()
+            elif not change.inserted:
+                untold += change.removed
+                behind = {}
+        most = max(behind, key=lambda place: _count_messages(behind[place]), default=None)
         object.__setattr__(self, "heads", heads)
+        object.__setattr__(self, "untold", {} if most is None or not untold else {most: untold})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,26 +131,17 @@ class View:
 
     def originals(self, item: ViewItem) -> tuple[MessageRange, ...]:
         """Return the messages that an item stands for, as they were said."""
-        ranges = _expand([item], {fold.name: fold for fold in self.folds})
+        ranges = expand_items([item], {fold.name: fold for fold in self.folds}, elsewhere=True)
         joined: list[ViewItem] = []
         for stretch in sorted((r for r in ranges if isinstance(r, MessageRange)), key=lambda r: r.first):
             append_item(joined, stretch)
         return tuple(stretch for stretch in joined if isinstance(stretch, MessageRange))
 
-    def hiding(self, number: int) -> tuple[tuple[Folded, ...], int]:
-        """Return the fold that hides a message and all folds after it, and which of its changes hides it."""
-        undone = _undone(self.folds)
-        for place, fold in enumerate(self.folds):
-            for at, change in enumerate(fold.changes if fold.standing else ()):
-                if _has_message(_expand(change.gone(), undone), number):
-                    return self.folds[place:], at
-        return (), 0
-
     def covering(self, name: str) -> Folded | None:
         """Return the standing fold that removed this fold's messages, also through an undone fold."""
         undone = {fold.name: fold for fold in self.folds if not fold.standing and fold.name != name}
         for fold in self.standing:
-            gone = (item for change in fold.changes for item in _expand(change.gone(), undone))
+            gone = (item for change in fold.changes for item in expand_items(change.gone(), undone))
             if any(isinstance(item, Replacement) and item.fold == name for item in gone):
                 return fold
         return None
@@ -225,7 +229,7 @@ OWN: Final = ""
 def changes_to_json(changes: Sequence[Change]) -> list[dict[str, list[str]]]:
     """Write changes as a fold's body holds them: `12-57`, `b2:.../0`, `+0` for the fold's own messages."""
     return [
-        {"took": [_to_word(p) for p in change.removed], "put": [_to_word(p) for p in change.inserted]}
+        {"took": [write_word(p) for p in change.removed], "put": [write_word(p) for p in change.inserted]}
         for change in changes
     ]
 
@@ -235,8 +239,8 @@ def read_changes(name: str, value: Mapping[str, Any]) -> tuple[Change, ...]:
     try:
         return tuple(
             Change(
-                tuple(_read_word(word, None) for word in change["took"]),
-                tuple(_read_word(word, name) for word in change["put"]),
+                tuple(read_word(word, None) for word in change["took"]),
+                tuple(read_word(word, name) for word in change["put"]),
             )
             for change in value["changes"]
         )
@@ -256,28 +260,14 @@ def rename_folds(
     return [{side: [rename(word) for word in words] for side, words in change.items()} for change in changes]
 
 
-def keep_in_change(
-    change: Mapping[str, Sequence[str]], number: int, *, behind_own: bool = False
-) -> dict[str, list[str]]:
-    """Return a change of a fold's body that puts this message back, in its place among those put back.
-
-    behind_own   True if a message of the fold's own that stands first has to stay there
-    """
-    put = list(change["put"])
-    least = int(behind_own and bool(put) and put[0].startswith("+"))
-    items = [_read_word(word, OWN) for word in put]
-    before = [at for at, item in enumerate(items) if isinstance(item, MessageRange) and item.last < number]
-    put.insert(max(least, before[-1] + 1 if before else 0), f"{number}-{number}")
-    return {"took": list(change["took"]), "put": put}
-
-
-def _to_word(item: ViewItem) -> str:
+def write_word(item: ViewItem) -> str:
+    """Write one item as a fold's body holds it."""
     if isinstance(item, MessageRange):
         return f"{item.first}-{item.last}"
     return f"{item.fold}/{item.place}" if item.fold else f"+{item.place}"
 
 
-def _read_word(word: str, own: str | None) -> ViewItem:
+def read_word(word: str, own: str | None = OWN) -> ViewItem:
     """Read one item; `own` is the fold whose messages `+0` means, None where there are none yet."""
     if word.startswith("+"):
         if own is None:
@@ -309,7 +299,7 @@ def _apply_fold(
     replacements: dict[Replacement, int] = {}
     for number, change in enumerate(fold.changes):
         for item, back in change.split():
-            for part in _expand([item], undone):
+            for part in expand_items([item], undone):
                 if isinstance(part, MessageRange):
                     ranges.append((part.first, part.last, len(claims)))
                 else:
@@ -382,6 +372,10 @@ def _split_items(
             yield MessageRange(at, item.last), None
 
 
+def _count_messages(items: Iterable[ViewItem]) -> int:
+    return sum(item.last - item.first + 1 if isinstance(item, MessageRange) else 1 for item in items)
+
+
 def _has_message(items: Iterable[ViewItem], number: int) -> bool:
     return any(isinstance(item, MessageRange) and item.first <= number <= item.last for item in items)
 
@@ -395,13 +389,20 @@ def append_item(items: list[ViewItem], item: ViewItem) -> None:
         items.append(item)
 
 
-def _expand(items: Iterable[ViewItem], folds: Mapping[str, Folded]) -> Iterator[ViewItem]:
-    """Yield the items, with the messages of these folds replaced by what they stand for."""
+def expand_items(
+    items: Iterable[ViewItem], folds: Mapping[str, Folded], *, elsewhere: bool = False
+) -> Iterator[ViewItem]:
+    """Yield the items, with the messages of these folds replaced by what they stand for.
+
+    elsewhere   also what they stand for that was not in their place
+    """
     waiting = list(items)[::-1]
     while waiting:
         item = waiting.pop()
         if isinstance(item, Replacement) and item.fold in folds:
             # The first own message of a change stands for all that is gone, the others for nothing.
             waiting += reversed(folds[item.fold].heads.get(item.place, ()))
+            if elsewhere:
+                waiting += folds[item.fold].untold.get(item.place, ())
         else:
             yield item

@@ -44,3 +44,89 @@ def test_a_second_event_loop_at_the_same_time_is_refused_in_one_line():
     other.join()
     say_together(session)
     assert asyncio.run(session.stats()).said == len(talk(2)) + 5
+
+
+class ThreadsOfStore:
+    """A store that notes in which threads it is called; sessions know it by its own class alone."""
+
+    def __init__(self, store):
+        self.store, self.threads = store, set()
+
+    def __getattr__(self, name):
+        self.threads.add(threading.get_ident())
+        return getattr(self.store, name)
+
+
+def test_a_short_write_is_made_in_the_event_loop(tmp_path, monkeypatch):
+    store, threads = refold.open_store(f"sqlite:{tmp_path / 'a.db'}"), []
+    append = type(store).append
+
+    def note_thread(*arguments, **named):
+        threads.append(threading.get_ident())
+        return append(*arguments, **named)
+
+    monkeypatch.setattr(type(store), "append", note_thread)
+
+    async def run():
+        session = refold.aopen("task", store=store, window="8k")
+        for size in range(1, 6):
+            await session.prepare(talk(size))
+
+    asyncio.run(run())
+    assert threads[0] != threading.get_ident()  # the first one makes the log of the file
+    assert set(threads[1:]) == {threading.get_ident()}
+
+
+def test_a_store_around_another_one_works_in_a_thread():
+    store = ThreadsOfStore(refold.open_store("memory:"))
+
+    async def run():
+        session = refold.aopen("task", store=store, window="8k")
+        store.threads.clear()  # opening reads some names
+        for size in range(1, 4):
+            await session.prepare(talk(size))
+        return (await session.stats()).said
+
+    assert asyncio.run(run()) == len(talk(3))
+    assert threading.get_ident() not in store.threads
+
+
+HISTORY = talk(4)
+
+
+def prepare_at_once(session, count):
+    return session._prepare_at_once(HISTORY[:count], system=None, tools=None)
+
+
+def test_a_turn_that_waits_for_nobody_needs_no_thread(tmp_path):
+    """The first turns begin the log on the disk, so that they wait; the next ones do not."""
+    with refold.open("task", store=f"sqlite:{tmp_path}/a.db", window="8k") as session:
+        assert prepare_at_once(session, 1).finish().messages == HISTORY[:1]
+        session.prepare(HISTORY[:2])
+        assert prepare_at_once(session, 3).messages == HISTORY[:3]
+        usage = {"model": "gpt-4o", "usage": {"prompt_tokens": 50, "completion_tokens": 5}}
+        assert not session._observe_at_once(usage).send_again
+        assert session.stats().said == 3
+
+
+def test_a_turn_that_would_wait_for_a_thread_is_left_for_one(tmp_path):
+    with refold.open("task", store=f"sqlite:{tmp_path}/a.db", window="8k") as session:
+        session.prepare(HISTORY[:2])
+        session._lock.acquire()
+        rest = prepare_at_once(session, 3)
+        session._lock.release()
+        assert rest.finish().messages == HISTORY[:3]
+        assert not session._lock.locked()
+        assert session.stats().said == 3
+
+
+def test_a_turn_that_has_begun_ends_in_a_thread(tmp_path, monkeypatch):
+    """What the store cannot write at once is written by the thread, and nobody comes between."""
+    with refold.open("task", store=f"sqlite:{tmp_path}/a.db", window="8k") as session:
+        session.prepare(HISTORY[:2])
+        monkeypatch.setattr("refold.stores.sqlite.store._SHORT_BYTES", 0)
+        rest = prepare_at_once(session, 3)
+        assert session._lock.locked()
+        assert rest.finish().messages == HISTORY[:3]
+        assert not session._lock.locked()
+        assert session.stats().said == 3

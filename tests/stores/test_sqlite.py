@@ -442,6 +442,83 @@ def test_a_library_with_the_fault_does_not_join_a_write_ahead_log(opened, other)
 # -- others ------------------------------------------------------------------------------------------------
 
 
+# -- writes that wait for nobody ----------------------------------------------------------------------------
+
+
+def at_once(store, session="a"):
+    """Append one more message if that waits for nobody."""
+    head = store.head(session)
+    made = said(head.said + 1, "one more", parent=head.name)
+    return store.append_at_once(session, [made], expect=head)
+
+
+def test_a_write_at_once_is_an_append(opened):
+    store = opened()
+    head = filled(store, 3)
+    assert at_once(store) == store.head("a")
+    assert store.head("a").said == head.said + 1
+    made = said(9, "late")
+    with pytest.raises(Conflict):
+        store.append_at_once("a", [made], expect=head)
+
+
+@pytest.mark.parametrize("name", ["apsw", "sqlite3"])
+def test_both_libraries_can_be_told_not_to_wait(path, name):
+    raw = driver.choose_driver(name).connect(str(path), "write")
+    driver.set_wait(raw, 0)
+    assert raw.execute("PRAGMA busy_timeout").fetchall() == [(0,)]
+    driver.set_wait(raw, driver.STEP_SECONDS)
+    assert raw.execute("PRAGMA busy_timeout").fetchall() == [(50,)]
+    raw.close()
+
+
+def test_a_write_at_once_does_not_wait_for_another_process(opened, other, monkeypatch):
+    store, waits = opened(busy_seconds=30), []
+    head = filled(store, 3)
+    holder = other()
+    set_wait = driver.set_wait
+    monkeypatch.setattr(
+        driver, "set_wait", lambda raw, seconds: waits.append(seconds) or set_wait(raw, seconds)
+    )
+    assert at_once(store) is None
+    assert waits == [0, driver.STEP_SECONDS]
+    assert store.head("a") == head
+    holder.communicate()
+    assert at_once(store) is not None
+
+
+def test_a_write_at_once_does_not_wait_for_another_thread(opened):
+    store = opened()
+    filled(store, 3)
+    is_inside, may_end = threading.Event(), threading.Event()
+
+    def hold(raw):
+        is_inside.set()
+        may_end.wait()
+
+    thread = threading.Thread(target=lambda: store._connection.read(hold))
+    thread.start()
+    is_inside.wait()
+    head = said(4, "one more")
+    assert store.append_at_once("a", [head], expect=None) is None
+    may_end.set()
+    thread.join()
+    assert at_once(store) is not None
+
+
+@pytest.mark.parametrize("reason", ["sync", "new log", "long", "index"])
+def test_a_write_that_takes_longer_is_not_made_at_once(opened, reason):
+    store = opened(durability="full" if reason == "sync" else "normal")
+    head = filled(store, 255 if reason == "index" else 3)
+    text = "x" * 200_000 if reason == "long" else "one more"
+    if reason == "new log":
+        store.close()
+        store = opened()
+    made = said(head.said + 1, text, parent=head.name)
+    assert store.append_at_once("a", [made], expect=head) is None
+    assert store.append("a", [made], expect=head).said == head.said + 1
+
+
 def test_a_lock_that_others_hold_too_long_is_busy_and_nothing_is_written(opened, other):
     store = opened(busy_seconds="0.2")
     head = filled(store, 3)

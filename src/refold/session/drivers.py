@@ -7,16 +7,19 @@
     run_sync(rename(...), lock, ask, ...)         # in a thread: waits for the store and the model
     await run_async(rename(...), lock, ask, ...)  # in an event loop: the store works in a thread
 
+A thread costs more than a short write that waits for nobody, so such a write is made in the event loop.
+
 The lock is held while the state is read or changed, also while the store writes. It is released while a
 model answers, so that other operations of the session go on meanwhile.
 """
 
 import inspect
+import time
 from collections.abc import Callable, Generator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar
 
 from refold.core.compaction.flow import Answerer, Asks, ask_in_parallel, ask_in_turn
 from refold.errors import RefoldError
@@ -32,6 +35,8 @@ class StoreCall:
     """A call that reads or writes the store."""
 
     call: Callable[[], Any]
+    at_once: Callable[[], Any] | None = None
+    """The same call if it waits for nobody, for an event loop; it returns None if it might."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,16 +47,41 @@ class Wait:
     """In an event loop it returns an awaitable."""
 
 
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """Wait for a while, without the lock: another process is at work."""
+
+    seconds: float
+
+
 Guard: TypeAlias = Callable[[Callable[[], Any]], Any]
 """Makes a call of the store."""
-SessionFlow: TypeAlias = Generator[Asks | StoreCall | Wait, Any, T]
+Request: TypeAlias = Asks | StoreCall | Wait | Pause
+"""What a flow may need."""
+SessionFlow: TypeAlias = Generator[Request, Any, T]
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A flow that has begun in an event loop and would wait there; it has the lock."""
+
+    step: Request
+    """What it needs next."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rest(Generic[T]):
+    """What is left of a flow that would have waited in an event loop."""
+
+    finish: Callable[[], T]
+    """Ends it, in a thread."""
 
 
 class Lock(Protocol):
     """A lock of a thread."""
 
-    def acquire(self) -> bool:
-        """Take the lock."""
+    def acquire(self, blocking: bool = True) -> bool:  # noqa: FBT001, FBT002  # as that of `threading`
+        """Take the lock; False if others have it and nobody is to wait."""
         ...
 
     def release(self) -> None:
@@ -67,17 +97,18 @@ def run_sync(
     mark_stale: Callable[[], None],
     *,
     guard: Guard | None = None,
+    first: Request | None = None,
 ) -> T:
     """Run a flow in this thread.
 
     flush        delivers events; called whenever the lock is free
     mark_stale   called if the flow was cut short between two steps that belong together
     guard        makes the calls of the store, if not every failure of the store is to reach the flow
+    first        what the flow needs next, if it has begun under the lock
     """
-    lock.acquire()
-    locked = True
+    locked = first is not None or lock.acquire()
     try:
-        step = next(flow)
+        step = next(flow) if first is None else first
         while True:
             if isinstance(step, StoreCall):
                 value, error = _try_call(step.call, guard)
@@ -86,8 +117,7 @@ def run_sync(
             lock.release()
             locked = False
             flush()
-            waits = step.wait if isinstance(step, Wait) else partial(ask_in_turn, step, ask)
-            value, stopped = _try_call(waits, None, BaseException)
+            value, stopped = _try_call(partial(_wait_in_thread, step, ask), None, BaseException)
             lock.acquire()
             locked = True
             step = flow.send(value) if stopped is None else _throw(flow, stopped, mark_stale)
@@ -102,6 +132,35 @@ def run_sync(
         if locked:
             lock.release()
         flush()
+
+
+def run_at_once(
+    flow: SessionFlow[T], lock: Lock, flush: Callable[[], None], mark_stale: Callable[[], None]
+) -> T | Begun:
+    """Run a flow in an event loop, under the lock, as far as nobody is waited for.
+
+    Returns its result; else what it needs next, and then the lock stays taken for `run_sync`.
+    """
+    goes_on = False
+    try:
+        step = next(flow)
+        while isinstance(step, StoreCall) and step.at_once is not None:
+            if (value := step.at_once()) is None:
+                break
+            step = flow.send(value)
+        goes_on = True
+        return Begun(step)
+    except StopIteration as stop:
+        return stop.value  # type: ignore[no-any-return]  # a flow of T returns a T
+    except BaseException as error:
+        if _was_cut_short(flow, error):
+            mark_stale()
+        raise
+    finally:
+        if not goes_on:
+            flow.close()
+            lock.release()
+            flush()
 
 
 def check_loop(former: "asyncio.AbstractEventLoop | None") -> "asyncio.AbstractEventLoop":
@@ -132,7 +191,9 @@ async def run_async(
         step = next(flow)
         while True:
             if isinstance(step, StoreCall):
-                value, error = await _try_call_in_thread(step.call, guard)
+                value, error = None if step.at_once is None else step.at_once(), None
+                if value is None:
+                    value, error = await _try_call_in_thread(step.call, guard)
                 step = flow.send(value) if error is None else flow.throw(error)
                 continue
             lock.release()
@@ -140,7 +201,7 @@ async def run_async(
             flush()
             stopped: BaseException | None = None
             try:
-                value = await (step.wait() if isinstance(step, Wait) else ask_in_parallel(step, ask))
+                value = await _wait_in_loop(step, ask)
             except GeneratorExit:  # the event loop is gone
                 raise
             except BaseException as error:  # noqa: BLE001  # also if cancelled: the flow has to know
@@ -166,9 +227,23 @@ def _was_cut_short(flow: SessionFlow[T], error: BaseException) -> bool:
     return not isinstance(error, Exception) or inspect.getgeneratorstate(flow) != inspect.GEN_CLOSED
 
 
-def _throw(
-    flow: SessionFlow[T], error: BaseException, mark_stale: Callable[[], None]
-) -> Asks | StoreCall | Wait:
+def _wait_in_thread(step: Asks | Wait | Pause, ask: Answerer) -> Any:
+    """Do what a flow waits for without the lock."""
+    if isinstance(step, Pause):
+        return time.sleep(step.seconds)
+    return step.wait() if isinstance(step, Wait) else ask_in_turn(step, ask)
+
+
+async def _wait_in_loop(step: Asks | Wait | Pause, ask: Answerer) -> Any:
+    """Do the same in an event loop."""
+    import asyncio  # expensive to import; whoever is here has imported it already
+
+    if isinstance(step, Pause):
+        return await asyncio.sleep(step.seconds)
+    return await (step.wait() if isinstance(step, Wait) else ask_in_parallel(step, ask))
+
+
+def _throw(flow: SessionFlow[T], error: BaseException, mark_stale: Callable[[], None]) -> Request:
     """Tell a flow that its wait was interrupted: it records that and raises. The state is read again."""
     mark_stale()
     return flow.throw(error)

@@ -21,7 +21,7 @@ from refold.core.compaction.circuit_breaker import Limits
 from refold.core.compaction.flow import Answerer, Ask
 from refold.core.compaction.policy import Policy
 from refold.core.models.spending_limits import CAP_NAMES, Caps, parse_caps
-from refold.core.tokens.units import parse_tokens
+from refold.core.tokens.units import parse_window
 from refold.errors import LogCorrupt, LogTooNew, RefoldError, StoreError, warn_caller
 from refold.policies import presets
 from refold.redaction.redact import Mode, SecretMemory, make_redactor
@@ -100,7 +100,7 @@ def open_state(name: str, options: OpenOptions, *, asynchronous: bool = False) -
         policy=presets.get(options.policy or "refold"),
         model=options.model,
         endpoint=options.endpoint or "",
-        window=None if options.window is None else parse_tokens(options.window),
+        window=None if options.window is None else parse_window(options.window),
         count=options.count,
         format=options.format,
         background=options.background,

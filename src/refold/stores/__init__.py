@@ -17,6 +17,9 @@ A store has a *scope*: a tenant, who sees nothing of other tenants. Without one 
 A *place* is the position of an entry: its line (branch) and its number. Appending behind a place that already
 has a successor begins a new line there; the old line stays. The path to a place is the row of entries that
 lead to it from the first one. Several threads may use a store at once. Any text is a valid session name.
+
+A store may also have `append_at_once`, with the arguments of `append`, for event loops: it appends if that
+waits for nobody, and returns None if it might wait.
 """
 
 import os

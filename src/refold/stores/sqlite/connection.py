@@ -66,6 +66,8 @@ class Connection:
         self._lock = threading.RLock()
         self._raw: RawConnection | None = None
         self._closed = False
+        self._waits = True
+        """False while the thread that has the lock must not wait for others."""
         self._log_bytes = 0
         self._look_at = _LOOK_BYTES
         """Size of the log at which the room on the disk is looked for."""
@@ -130,11 +132,12 @@ class Connection:
         until: float | None = None
         while True:
             with self._lock:
+                waits = self._waits
                 try:
                     return act()
                 except self.driver.errors as caught:
                     error, cause = self._to_store_error(caught), caught
-            if not isinstance(error, StoreBusy):
+            if not isinstance(error, StoreBusy) or not waits:
                 raise error from cause
             until = until or time.monotonic() + self._busy_seconds
             if time.monotonic() >= until:
@@ -159,6 +162,30 @@ class Connection:
             return self._run_transaction(self._raw or self._connect(), work, size)
 
         return self._wait_for_others(act)
+
+    def begin_without_waiting(self) -> bool:
+        """Take the lock for a write that waits for nobody; False if it would wait for a thread or the disk.
+
+        With a write-ahead log a commit waits for the disk only where a new log begins, and where the old one
+        is copied into the file.
+        """
+        if self.journal != "wal" or self._durability != "normal" or self.read_only:
+            return False
+        if not self._lock.acquire(blocking=False):
+            return False
+        if self._raw is not None and 0 < self._log_bytes <= self._look_at:
+            self._waits = False
+            driver.set_wait(self._raw, 0)
+            return True
+        self._lock.release()
+        return False
+
+    def end_without_waiting(self) -> None:
+        """Release the lock that `begin_without_waiting` has taken."""
+        self._waits = True
+        if self._raw is not None:  # an error may have closed it
+            driver.set_wait(self._raw, driver.STEP_SECONDS)
+        self._lock.release()
 
     def can_read_after(self, error: StoreError) -> bool:
         """True if a write failed for a reason that does not concern reads, such as a full disk."""

@@ -135,6 +135,15 @@ def system_errno(raw: RawConnection | None) -> int:
     return int(getattr(raw, "system_errno", 0) or 0)
 
 
+def set_wait(raw: RawConnection, seconds: float) -> None:
+    """Set how long the library itself waits for a lock."""
+    set_timeout = getattr(raw, "set_busy_timeout", None)
+    if set_timeout is not None:  # ten times as fast as the statement
+        set_timeout(int(seconds * 1000))
+    else:
+        raw.execute(f"PRAGMA busy_timeout = {int(seconds * 1000)}").close()
+
+
 def close_without_checkpoint(raw: RawConnection) -> None:
     """Close without copying the write-ahead log into the file: after a failed sync its content is unknown.
 

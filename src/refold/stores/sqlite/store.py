@@ -14,7 +14,7 @@ from urllib.parse import quote
 from zlib import crc32
 
 from refold.core.log.entries import Entry, Kind
-from refold.errors import LogCorrupt, SessionNotFound, StoreError
+from refold.errors import LogCorrupt, SessionNotFound, StoreBusy, StoreError
 from refold.stores import (
     DEFAULT_SCOPE,
     START,
@@ -43,6 +43,8 @@ from refold.stores.word_index import rank_with_newest
 
 _INDEX_EVERY: Final = 256
 """Entries whose words are indexed at once, which costs half of indexing each append."""
+_SHORT_BYTES: Final = 200_000
+"""A write of this size takes a few milliseconds, for which an event loop may stand still."""
 _PLACEHOLDERS: Final = ", ".join("?" * 13)
 _NAMES: Final = 500
 """Names that are looked up before other threads get their turn."""
@@ -164,12 +166,31 @@ class SQLiteStore:
                 raw.execute(_NEW, (*row, row.sum()))
             return _append(raw, row, entries, row.place if at is None else Place(*at), now)
 
-        size = 2 * sum(len(entry.body) + len(entry.text) for entry in entries)
-        head = self._connection.write(add, size=size)
+        head = self._connection.write(add, size=_size(entries))
         self._unindexed += len(entries)
         if self._unindexed >= _INDEX_EVERY:
             self._index()
         return head
+
+    def append_at_once(
+        self,
+        session: str,
+        entries: Sequence[Entry],
+        *,
+        expect: Head | None,
+        at: Place | None = None,
+        fence: int | None = None,
+    ) -> Head | None:
+        """Do the same if it waits for nobody: no sync, no other writer, no words to index; else None."""
+        is_short = self._unindexed + len(entries) < _INDEX_EVERY and _size(entries) < _SHORT_BYTES
+        if not is_short or not self._connection.begin_without_waiting():
+            return None
+        try:
+            return self.append(session, entries, expect=expect, at=at, fence=fence)
+        except StoreBusy:
+            return None
+        finally:
+            self._connection.end_without_waiting()
 
     def _index(self) -> None:
         """Index new entries; an error here is ignored, because the next search meets and reports it."""
@@ -311,6 +332,11 @@ class SQLiteStore:
         if self._unindexed:
             self._index()
         self._connection.close()
+
+
+def _size(entries: Sequence[Entry]) -> int:
+    """Return about how many bytes entries take."""
+    return 2 * sum(len(entry.body) + len(entry.text) for entry in entries)
 
 
 def _read_session(raw: RawConnection, key: bytes) -> SessionRow | None:

@@ -222,6 +222,17 @@ def test_hostile_folders_are_refused_and_store_nothing(files, tmp_path):
         assert session.view()[-1] == user("still here")
 
 
+def test_what_an_export_left_that_broke_off_is_in_nobodys_way(tmp_path):
+    left = ".messages.jsonl.25233"
+    (tmp_path / left).write_text("{")
+    with opened() as session:
+        session.say(talk(2))
+        session.export(tmp_path)
+        session.export(tmp_path)
+    assert (tmp_path / "messages.jsonl").is_file()
+    assert not (tmp_path / left).exists()
+
+
 def test_a_folder_that_is_not_there(tmp_path):
     with opened() as session, pytest.raises(RefoldError):
         session.import_from(str(tmp_path / "nowhere"))

@@ -540,3 +540,23 @@ class TestTheDefaultStore:
         path.write_bytes(b"no database" * 500)
         with pytest.raises(StoreError):
             refold.open("task")
+
+
+@pytest.mark.parametrize("fails", ["write", "after", "answer", "request"])
+def test_what_a_summary_cost_is_counted_though_its_fold_is_not_stored(store, fails):
+    answer = refold.Answer(
+        text="The user asks numbered questions about alpha, beta and gamma, and each was answered. " * 4,
+        input_tokens=500,
+        output_tokens=50,
+    )
+    session = opened(store, ask=lambda _: answer)
+    session.say(talk(20))
+    store.fails = fails
+    with pytest.raises(StoreError):
+        session.compact()
+    store.fails = ""
+    assert session.stats().summaries.calls == 1
+    session.prepare([*said(session), reply("one more"), user("and then " * 400)])
+    calls = session.stats().summaries.calls
+    assert calls >= 1
+    assert opened(store).stats().summaries.calls == calls

@@ -102,3 +102,20 @@ def test_going_back_writes_nothing_where_nothing_was_spent(store):
         session.say("two")
         session.rewind("#1")
         assert session.state.store.head("money").name == place
+
+
+def test_an_edited_history_refunds_no_request(store):
+    user, answer = {"role": "user", "content": "hi"}, {"role": "assistant", "content": "hello"}
+    report = {"usage": {"prompt_tokens": 1_000_000, "completion_tokens": 0}}
+    with opened(store) as session:
+        session.prepare([user])
+        session.observe(report)
+        session.prepare([user, answer, user])
+        session.observe(report)
+        session.prepare([user, {**answer, "content": "edited"}, user])
+    with opened(store) as session:
+        assert session.stats().spent.calls == 2
+        session.prepare([user, {**answer, "content": "edited once more"}, user])
+        session.prepare([user, answer, user])
+    with opened(store) as session:
+        assert session.stats().spent.calls == 2

@@ -78,6 +78,19 @@ def test_prepare_without_a_list_sends_what_is_stored(store, session, lost):
     assert [message["content"] for message in messages] == ["first", *["second"] * (lost == "answer")]
 
 
+@pytest.mark.parametrize("lost", ["answer", "request"])
+def test_a_list_with_nothing_new_is_prepared_behind_an_unsure_mark(store, session, lost):
+    """The mark is stored, and nothing is written now that could be compared with it."""
+    messages = [{"role": "user", "content": "first"}]
+    session.prepare(messages)
+    store.lose = lost
+    with pytest.raises(StoreUnsure):
+        session.checkpoint("here")
+    for _ in range(2):
+        assert session.prepare(messages).messages == messages
+    assert [checkpoint.name for checkpoint in session.checkpoints()] == ["here"] * (lost == "answer")
+
+
 def test_the_same_words_are_said_again_once_the_write_is_settled(store, session):
     store.lose = "answer"
     with pytest.raises(StoreUnsure):

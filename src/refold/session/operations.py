@@ -22,7 +22,7 @@ from refold.core.messages.plain_values import to_plain_messages
 from refold.core.messages.unread import NATIVE
 from refold.core.models.prices import Spent, find_client_price
 from refold.core.summaries.native import find_twin
-from refold.core.tokens.units import parse_tokens
+from refold.core.tokens.units import parse_window
 from refold.errors import RefoldError
 from refold.formats.shared import canonical
 from refold.policies import presets
@@ -37,7 +37,7 @@ from refold.session.state.settings import find_fingerprint
 from refold.session.steps.append import append_messages, commit, mark_entry
 from refold.session.steps.compact import attempt_compaction, complete_options, latest_checkpoint
 from refold.session.steps.context import context_state, current_request, to_conversation
-from refold.session.steps.edit_summary import keep_in_view
+from refold.session.steps.edit_summary import join_pairs, keep_in_view
 from refold.session.steps.load import (
     FOLDS,
     fill_view,
@@ -72,7 +72,7 @@ def use(
     settings = replace(
         old,
         model=old.model if model is SAME else model,
-        window=(old.window if model is SAME else None) if window is None else parse_tokens(window),
+        window=(old.window if model is SAME else None) if window is None else parse_window(window),
         endpoint=old.endpoint if endpoint is None else endpoint,
         account=old.account if account is None else find_fingerprint(account),
     )
@@ -301,6 +301,9 @@ def unfold(state: SessionState, fold: str | FoldMade | None) -> SessionFlow[str 
         yield from commit(state, [mark_entry(state, "unfold", {"fold": name})])
         state.events.add(Unfolded(session=state.name, at=state.now(), fold=name))
         yield from load_at_head(state, said_items, view_known=True)
+        if marks := (yield from join_pairs(state)):
+            yield from commit(state, marks)
+            yield from load_at_head(state, said_items)
         return name
 
     return (yield from retry_on_conflict(state, act))

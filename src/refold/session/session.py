@@ -4,6 +4,7 @@ import logging
 import os
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import partial
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 from weakref import WeakSet
@@ -19,7 +20,7 @@ from refold.errors import StoreError
 from refold.formats.systems.file_forms import DEFAULT_FORM
 from refold.session import operations, turns
 from refold.session.checkpoints import checkpoint, checkpoints, rewind
-from refold.session.drivers import SessionFlow, Wait, run_sync
+from refold.session.drivers import Begun, Rest, SessionFlow, Wait, run_at_once, run_sync
 from refold.session.events import Listener
 from refold.session.operations import SAME
 from refold.session.outage import Result, catch_up, report_failure
@@ -144,15 +145,8 @@ class Session:
 
         Only new messages are stored and counted.
         """
-        flow = prepare(
-            self.state,
-            messages,
-            system=system,
-            tools=tools,
-            prompt=prompt,
-            files=files,
-            start_background=self._start_background,
-        )
+        beside = {"system": system, "tools": tools, "prompt": prompt, "files": files}
+        flow = prepare(self.state, messages, **beside, start_background=self._start_background)
         return self._run_without_store(flow)
 
     def observe(self, answer: Any, *, say: bool = False) -> Observed:
@@ -341,6 +335,33 @@ class Session:
             self._run(keep_archive(state))
         return result if state.log.failure is None else self._run(report_failure(state, result))
 
+    def _run_at_once(self, flow: SessionFlow[Result]) -> Result | Rest[Result]:
+        """Run a flow as `_run_without_store` does, in an event loop, as far as nobody is waited for."""
+        state, lock = self.state, self._lock
+        if state.log.failure is not None or state.settings.archive or not lock.acquire(blocking=False):
+            return Rest(partial(self._run_without_store, flow))
+        flush, mark_stale = state.events.flush, state.position.mark_stale
+        found = run_at_once(flow, lock, flush, mark_stale)
+        if not isinstance(found, Begun):
+            return found
+
+        def finish() -> Result:
+            ask, guard = state.summariser.answer, state.log.run_in_memory
+            result = run_sync(flow, lock, ask, flush, mark_stale, guard=guard, first=found.step)
+            return result if state.log.failure is None else self._run(report_failure(state, result))
+
+        return Rest(finish)
+
+    def _prepare_at_once(self, messages: Sequence[Any], *, system: Any, tools: Any) -> Ready | Rest[Ready]:
+        """Do what `prepare` does in an event loop."""
+        beside = {"system": system, "tools": tools, "prompt": None, "files": None}
+        flow = prepare(self.state, messages, **beside, start_background=self._start_background)
+        return self._run_at_once(flow)
+
+    def _observe_at_once(self, answer: Any) -> Observed | Rest[Observed]:
+        """Do what `observe` does in an event loop."""
+        return self._run_at_once(observe(self.state, answer))
+
     def _run(self, flow: SessionFlow[T]) -> T:
         state = self.state
         ask = state.summariser.answer
@@ -362,8 +383,8 @@ class Session:
 
         thread = threading.Thread(target=work, name="refold-fold", daemon=True)
         self.state.set_pending_fold(wait)
-        self._thread = thread
         thread.start()
+        self._thread = thread  # now: another thread that closes the session can only join what runs
 
     def close(self) -> None:
         """Wait for a fold that is being prepared, and close the store if the session opened it.
@@ -405,9 +426,9 @@ class _Lock:
         self._state = state
         _LOCKS.add(self)
 
-    def acquire(self) -> bool:
-        """Take the lock."""
-        return self._lock.acquire()
+    def acquire(self, blocking: bool = True) -> bool:  # noqa: FBT001, FBT002  # as that of `threading`
+        """Take the lock; False if others have it and nobody is to wait."""
+        return self._lock.acquire(blocking)
 
     def release(self) -> None:
         """Release the lock."""

@@ -50,6 +50,14 @@ def test_a_turn_between_them_keeps_it_closed():
     assert allows(breaker, 6.0).yes
 
 
+def test_a_slow_fold_that_began_before_another_one_does_not_follow_it():
+    """A model wrote its summary while another process folded without one."""
+    once = record_event(Breaker(), "fold", 20.0)
+    assert allows(record_event(once, "fold", 22.0, 10.0), 23.0).yes
+    assert not allows(record_event(once, "fold", 22.0, 21.0), 23.0).yes
+    assert not allows(record_event(once, "failed", 22.0, 10.0), 23.0).yes
+
+
 def test_folds_with_a_turn_between_them_are_no_loop():
     """A small window may need one each minute."""
     breaker = replay_events(thrashing(60))

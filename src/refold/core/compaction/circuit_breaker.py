@@ -133,8 +133,12 @@ def replay_events(events: Iterable[tuple[BreakerEvent, float]], limits: Limits |
     return reduce(lambda breaker, each: record_event(breaker, *each), events, start)
 
 
-def record_event(breaker: Breaker, event: BreakerEvent, at: float) -> Breaker:
-    """Return the breaker after one more event."""
+def record_event(breaker: Breaker, event: BreakerEvent, at: float, began: float | None = None) -> Breaker:
+    """Return the breaker after one more event.
+
+    began   when an attempt began, if that is known: one that began before the last one ended did not follow
+            it, because a model wrote its summary meanwhile
+    """
     at = _valid_time(breaker, at)
     if event == "turn" and not breaker.reason:  # in every turn of a session
         return replace(breaker, seen=at, since_turn=0)
@@ -146,12 +150,13 @@ def record_event(breaker: Breaker, event: BreakerEvent, at: float) -> Breaker:
         breaker = replace(breaker, since_turn=0)
         return replace(breaker, opened=None, reason="") if closes else breaker
     half_open = _half_open(breaker, at)
+    follows = began is None or not breaker.attempts or began >= breaker.attempts[-1]
     failures = _keep_recent(breaker.failures, at)
     breaker = replace(
         breaker,
         attempts=(*_keep_recent(breaker.attempts, at), at)[-_KEPT:],
         failures=(*failures, at)[-_KEPT:] if event == "failed" else failures,
-        since_turn=breaker.since_turn + 1,
+        since_turn=breaker.since_turn + (follows or event == "failed"),
     )
     if half_open and event == "fold":
         return replace(breaker, opened=None, reason="", since_turn=0)

@@ -214,9 +214,11 @@ class Accounting:
     turned_down: int = 0
     """The number of the last message of which a summary was turned down; 0 for none."""
 
-    def record_breaker_event(self, event: circuit_breaker.BreakerEvent, at: float) -> None:
-        """Tell the circuit breaker what happened."""
-        self.breaker = circuit_breaker.record_event(self.breaker, event, at)
+    def record_breaker_event(
+        self, event: circuit_breaker.BreakerEvent, at: float, began: float | None = None
+    ) -> None:
+        """Tell the circuit breaker what happened, and when that began if it took its time."""
+        self.breaker = circuit_breaker.record_event(self.breaker, event, at, began)
 
     def note_request(self, request: SentRequest) -> None:
         """Note the request that the caller sends next."""

@@ -11,7 +11,7 @@ from secrets import token_hex
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from refold.errors import StoreError
-from refold.session.drivers import SessionFlow, StoreCall
+from refold.session.drivers import Pause, SessionFlow, StoreCall
 from refold.session.state.session_state import SessionState
 
 if TYPE_CHECKING:
@@ -26,6 +26,12 @@ LEASE_SECONDS: Final = 15.0
 stalls, and its summary would be paid for twice."""
 RENEW_SECONDS: Final = 5.0
 """Seconds between two renewals: one may fail, and the lease still holds."""
+OTHER_SECONDS: Final = LEASE_SECONDS
+"""Seconds for which a caller without room waits for the fold of another process; a lease whose holder has
+died is free by then. A fold without a model in between would be made for nothing, and the summary as well:
+it would find other messages in its place."""
+LOOK_SECONDS: Final = 0.2
+"""Seconds between two looks at the lease of another process."""
 _PROCESS: Final = token_hex(4)
 """Tells processes apart that have the same number, as the first ones of two containers do."""
 
@@ -83,6 +89,16 @@ def claim_lease(state: SessionState) -> SessionFlow["FoldLease | None"]:
         lambda: state.store.claim(state.name, holder=holder, seconds=LEASE_SECONDS)
     )
     return None if lease is None else FoldLease(state.store, lease)
+
+
+def wait_for_lease(state: SessionState) -> SessionFlow["FoldLease | None"]:
+    """Claim the lease as soon as the process that folds has ended; None if that takes too long."""
+    for _ in range(round(OTHER_SECONDS / LOOK_SECONDS)):
+        yield Pause(LOOK_SECONDS)
+        lease = yield from claim_lease(state)
+        if lease is not None:
+            return lease
+    return None
 
 
 def work_under(lease: FoldLease, work: SessionFlow[T]) -> SessionFlow[T]:

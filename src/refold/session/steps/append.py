@@ -1,6 +1,7 @@
 """Append entries to the log of a session, and then to its view in memory."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from refold import formats
@@ -39,9 +40,11 @@ def commit(
     names = tuple(entry.name for entry in entries)
     head = _repeated(position, names, at)
     if head is None:
+        where: dict[str, Any] = {"expect": expect, "at": at, "fence": fence}
         try:
             head = yield StoreCall(
-                lambda: state.log.append(state.name, entries, expect=expect, at=at, fence=fence)
+                partial(state.log.append, state.name, entries, **where),
+                partial(state.log.append_at_once, state.name, entries, **where),
             )
         except StoreUnsure as error:
             position.set_unsure(UnsureWrite(names=names, at=at, before=expect, settle=error.settle))

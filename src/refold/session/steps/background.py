@@ -25,6 +25,7 @@ from refold.session.steps.context import (
 )
 from refold.session.steps.install_fold import Attempt
 from refold.session.steps.load import reload_if_stale
+from refold.session.steps.shared_folds import take_over_folds
 
 JOB: Final = "job:"
 """Key of the note in the store that tells a worker what it has to know of a session."""
@@ -97,6 +98,9 @@ def _fold_under(state: SessionState, lease: FoldLease) -> SessionFlow[Attempt]:
     """Fold the newest view under a lease."""
     yield from reload_if_stale(state)
     context = yield from context_state(state)
+    taken_over = yield from take_over_folds(state, context.budget)
+    if taken_over is not None:
+        return taken_over
     spare = measure_next_turns(state) if is_crowded(state, context.budget) else 0
     options = CompactionOptions(force=True, ahead=True, model=state.summariser.ask is not None, spare=spare)
     return (yield from attempt_compaction(state, context, options, "background", lease=lease))

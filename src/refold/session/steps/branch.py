@@ -4,13 +4,14 @@ Folds, pins and checkpoints that only concern messages before that place are car
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from refold.core.log.entries import AS_WRITTEN, ROOT, SAID, Entry, Kind, hash_entry, make_entry
 from refold.core.log.folds import FoldDraft, name_as_own
 from refold.core.log.rebase import find_last_summarised, rebase_summaries
+from refold.core.log.remade_folds import carry_value
 from refold.core.log.view import (
     MessageRange,
     Replacement,
@@ -19,7 +20,6 @@ from refold.core.log.view import (
     project_marks,
     rename_folds,
 )
-from refold.core.models.prices import Spent
 from refold.errors import StoreError
 from refold.session.drivers import SessionFlow, StoreCall
 from refold.session.state.caller_history import SentView, view_to_send
@@ -345,7 +345,7 @@ def _carry_fold(state: SessionState, entry: Entry, said: int, names: dict[str, s
         item.last <= said if isinstance(item, MessageRange) else item.fold in names for item in removed
     ):
         return None
-    return {**entry.value, "trigger": "carried", "changes": rename_folds(entry.value["changes"], names)}
+    return carry_value(entry.value, rename_folds(entry.value["changes"], names))
 
 
 def _carry_summaries(
@@ -369,21 +369,17 @@ def _carry_summaries(
     if rebased is None:
         return None
     kept = [draft.inserted.index(message) for message in rebased.inserted]
-    return {
-        **entry.value,
-        "trigger": "carried",
-        "changes": changes_to_json(rebased.changes),
-        "messages": [entry.value["messages"][place] for place in kept],
-    }
+    messages = [entry.value["messages"][place] for place in kept]
+    return {**carry_value(entry.value, changes_to_json(rebased.changes)), "messages": messages}
 
 
 def _carry_spending(state: SessionState, base: _Base, marks: Sequence[Entry]) -> SessionFlow[list[Entry]]:
-    """Return an entry with the cost of summaries for a branch that lacks it: caps hold on every branch."""
+    """Return an entry with what was spent, for a branch that lacks it: to go elsewhere refunds nothing."""
     spending = state.accounting.spending
-    if not spending.summaries.calls:
+    if not (spending.summaries.calls or spending.own.calls):
         return []
     there: SpendingTotals = yield StoreCall(lambda: spending_at(state, base.place, marks))
-    about = replace(spending, own=Spent()).missing_from(there)
+    about = spending.missing_from(there)
     if not about:
         return []
     parent, said = marks[-1].name if marks else base.name, state.view.said

@@ -1,6 +1,7 @@
 """Compact the view of a session if it is due, and record every attempt in the log."""
 
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from refold.calls.build_task import CompactionOptions
@@ -18,11 +19,11 @@ from refold.formats.shared.summaries import recognise_summary
 from refold.session.drivers import SessionFlow
 from refold.session.events import CompactionFailed, CompactionSkipped, CompactionStart
 from refold.session.state.block_makers import can_ask, find_maker
-from refold.session.state.fold_leases import FoldLease, claim_lease, shares_folds, work_under
+from refold.session.state.cached_prefix import LEAST_HIT, find_cached_prefix
+from refold.session.state.fold_leases import FoldLease, claim_lease, shares_folds, wait_for_lease, work_under
 from refold.session.state.loaded_view import unmark_said
 from refold.session.state.session_state import SessionState
 from refold.session.steps.append import commit, mark_entry
-from refold.session.steps.cached_prefix import LEAST_HIT, find_cached_prefix
 from refold.session.steps.context import (
     ContextState,
     context_state,
@@ -36,6 +37,7 @@ from refold.session.steps.context import (
 from refold.session.steps.install_fold import Attempt, MadeFor, install_fold, record_fold, redact_receipt
 from refold.session.steps.load import check_head, retry_on_conflict
 from refold.session.steps.recall import HANDLE, read_said
+from refold.session.steps.shared_folds import take_over_folds
 from refold.stages.native import Native
 
 WAIT_FRACTION: Final = 0.95
@@ -50,19 +52,11 @@ so that the provider reads the whole context again at the full price. Lower fold
 
 def compact_if_due(state: SessionState, context: ContextState) -> SessionFlow[Attempt]:
     """Compact if it is due and the circuit breaker allows it."""
+    settled, context = yield from _settle_without_stages(state, context)
+    if settled is not None:
+        return settled
     budget = context.budget
-    crowded = is_crowded(state, budget)
-    if crowded:
-        warn_of_crowding(state, budget)
-    if state.pending_fold is not None and budget.ratio >= WAIT_FRACTION:
-        prepared: Attempt | None = yield from state.pending_fold()
-        context = yield from context_state(state)
-        budget = context.budget
-        if prepared is not None and prepared.fold is not None and not budget.should_compact:
-            return prepared
-    if why := _explain_idle(state, budget, crowded=crowded):
-        return Attempt(make_idle_outcome(state.settings.policy, budget, why))
-    spare = measure_next_turns(state) if crowded else 0
+    spare = measure_next_turns(state) if is_crowded(state, budget) else 0
     allowed = circuit_breaker.allows(state.accounting.breaker, state.now())
     if allowed.yes:
         options, lease = yield from _claim_fold(state, budget, spare)
@@ -84,6 +78,26 @@ def compact_if_due(state: SessionState, context: ContextState) -> SessionFlow[At
     )
 
 
+def _settle_without_stages(
+    state: SessionState, context: ContextState
+) -> SessionFlow[tuple[Attempt | None, ContextState]]:
+    """Return an attempt if nothing is due, or if a fold that exists already is enough; and the context."""
+    crowded = is_crowded(state, context.budget)
+    if crowded:
+        warn_of_crowding(state, context.budget)
+    if state.pending_fold is not None and context.budget.ratio >= WAIT_FRACTION:
+        prepared: Attempt | None = yield from state.pending_fold()
+        context = yield from context_state(state)
+        if prepared is not None and prepared.fold is not None and not context.budget.should_compact:
+            return prepared, context
+    if why := _explain_idle(state, context.budget, crowded=crowded):
+        return Attempt(make_idle_outcome(state.settings.policy, context.budget, why)), context
+    taken_over = yield from take_over_folds(state, context.budget)
+    if taken_over is not None:
+        context = yield from context_state(state)
+    return (None if context.budget.should_compact else taken_over), context
+
+
 def _claim_fold(
     state: SessionState, budget: Budget, spare: int
 ) -> SessionFlow[tuple[CompactionOptions | None, FoldLease | None]]:
@@ -93,6 +107,8 @@ def _claim_fold(
         return options, None
     try:
         lease = yield from claim_lease(state)
+        if lease is None and budget.ratio >= WAIT_FRACTION:
+            lease = yield from wait_for_lease(state)
     except StoreError:  # then nobody else folds either
         return options, None
     if lease is not None:
@@ -151,8 +167,16 @@ def attempt_compaction(
     stages = _add_native_stage(state, policy) if asks_provider and trigger != "emergency" else policy
     conversation = replace(conversation, policy=stages)
     # Read now: while a model answers, other operations may change the state.
-    view_items, since = tuple(state.loaded.view_items), MadeFor(state.view, state.position.tip)
-    checkpoint = latest_checkpoint(state)
+    begun = _Begun(
+        trigger=trigger,
+        policy=policy,
+        view_items=tuple(state.loaded.view_items),
+        since=MadeFor(state.view, state.position.tip),
+        checkpoint=latest_checkpoint(state),
+        used=context.budget.used,
+        began=began,
+        lease=lease,
+    )
     options = yield from complete_options(state, context, options)
     try:
         outcome = yield from compaction_flow(conversation, options)
@@ -162,19 +186,48 @@ def attempt_compaction(
             yield from record_failed_attempt(state, idle, trigger, idle.reason, counted=False)
         raise
     _note_questions(state, options, outcome.receipt)
-    outcome = _add_remark(outcome, trigger, remark)
-    if failure := _find_failure(outcome, trigger, _warn_of_cap(state, outcome)):
-        return (yield from record_failed_attempt(state, outcome, trigger, failure))
-    facts, place, edits = _describe_fold(outcome, policy), policy.checkpoint, outcome.edits
+    try:
+        return (yield from _record_outcome(state, begun, outcome := _add_remark(outcome, trigger, remark)))
+    except StoreError:  # the answers are paid for; the next entry records it
+        state.accounting.add_spending(outcome.receipt.spent, state.now())
+        raise
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Begun:
+    """An attempt as it was begun: what it was made for."""
+
+    trigger: str
+    policy: Policy
+    view_items: tuple[ViewItem | None, ...]
+    since: MadeFor
+    checkpoint: str | None
+    used: int
+    began: float
+    lease: FoldLease | None
+
+
+def _record_outcome(state: SessionState, begun: _Begun, outcome: Outcome) -> SessionFlow[Attempt]:
+    """Append the fold of an outcome to the log, or why there is none."""
+    if failure := _find_failure(outcome, begun.trigger, _warn_of_cap(state, outcome)):
+        return (yield from record_failed_attempt(state, outcome, begun.trigger, failure))
+    facts, place, edits = _describe_fold(outcome, begun.policy), begun.policy.checkpoint, outcome.edits
     # The checkpoint moves behind a fold of the messages since it; the fold may include a summary before it.
-    if checkpoint is not None and place is not None and any(e.start <= place < e.end for e in edits):
-        facts["checkpoint"] = checkpoint
+    if begun.checkpoint is not None and place is not None and any(e.start <= place < e.end for e in edits):
+        facts["checkpoint"] = begun.checkpoint
     installed = yield from install_fold(
-        state, view_items, edits, facts, receipt=outcome.receipt, since=since, lease=lease, began=began
+        state,
+        begun.view_items,
+        edits,
+        facts,
+        receipt=outcome.receipt,
+        since=begun.since,
+        lease=begun.lease,
+        began=begun.began,
     )
     if installed.entry is None:
-        return (yield from record_failed_attempt(state, outcome, trigger, installed.reason))
-    return record_fold(state, installed.entry, outcome, context.budget.used)
+        return (yield from record_failed_attempt(state, outcome, begun.trigger, installed.reason))
+    return record_fold(state, installed.entry, facts, outcome, begun.used)
 
 
 def _add_remark(outcome: Outcome, trigger: str, remark: str) -> Outcome:
@@ -243,10 +296,18 @@ def complete_options(
     """Add what the session knows: pins, numbers, messages that were cut, prices, caps, prefix."""
     view, pins = state.view, list(options.pins)
     numbers: list[tuple[int, int] | None] = []
+    originals = {
+        index: view.originals(item)
+        for index, item in enumerate(state.loaded.view_items)
+        if isinstance(item, Replacement)
+    }
     for index, item in enumerate(state.loaded.view_items):
         if item is None or (isinstance(item, MessageRange) and item.first in view.pins):
             pins.append(index)  # system messages stay as well
-        numbers.append(None if item is None else _find_numbers(state, item, state.loaded.messages[index]))
+        if isinstance(item, Replacement):
+            numbers.append(_find_numbers(state, originals[index], state.loaded.messages[index]))
+        else:
+            numbers.append(None if item is None else (item.first, item.last))
     asks_behind = options.model and not options.refused  # a refused prefix can only be refused again
     windows = (options.ask_window or state.summariser.window, state.accounting.ask_window)
     return replace(
@@ -258,17 +319,21 @@ def complete_options(
         turned_down=state.accounting.turned_down if state.accounting.turned_down <= view.said else 0,
         prefix=find_cached_prefix(state, context.budget.used) if asks_behind else None,
         numbers=tuple(numbers),
-        uncut=(yield from _read_uncut(state)),
+        uncut=(yield from _read_uncut(state, originals)),
         archive=state.settings.history,
     )
 
 
-def _read_uncut(state: SessionState) -> SessionFlow[dict[int, Message]]:
-    """Read the messages that earlier folds have cut, by number; a store that fails costs only this."""
+def _read_uncut(
+    state: SessionState, originals: Mapping[int, Sequence[MessageRange]]
+) -> SessionFlow[dict[int, Message]]:
+    """Read the messages that earlier folds have cut, by number; a store that fails costs only this.
+
+    originals   the messages that items of the view stand for, by the places of these
+    """
     loaded = state.loaded
     places: dict[int, int] = {}
-    for index, item in enumerate(loaded.view_items):
-        stretches = state.view.originals(item) if isinstance(item, Replacement) else ()
+    for index, stretches in originals.items():
         is_one = len(stretches) == 1 and stretches[0].first == stretches[0].last
         if is_one and not loaded.messages[index].is_summary:
             places[stretches[0].first] = index
@@ -297,14 +362,14 @@ def _read_uncut(state: SessionState) -> SessionFlow[dict[int, Message]]:
     return uncut
 
 
-def _find_numbers(state: SessionState, item: ViewItem, message: Message) -> tuple[int, int] | None:
-    """Return the numbers of the first and the last message that an item of the view stands for.
+def _find_numbers(
+    state: SessionState, originals: Sequence[MessageRange], message: Message
+) -> tuple[int, int] | None:
+    """Return the numbers of the first and the last message that a fold's message stands for.
 
     A summary of several ranges stands in place of the last one in the log; its header names them all.
     """
-    if isinstance(item, MessageRange):
-        return item.first, item.last
-    ranges = [(stretch.first, stretch.last) for stretch in state.view.originals(item)]
+    ranges = [(stretch.first, stretch.last) for stretch in originals]
     header = recognise_summary(message.role, message.text) or {}
     match = HANDLE.fullmatch(str(header.get("covers", "")))
     claim = (int(match[1]), int(match[2] or match[1])) if match else (0, 0)

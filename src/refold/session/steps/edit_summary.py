@@ -1,14 +1,16 @@
 """Make a fold again in one step: with another text of its summary, or so that a message stays in view."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from refold.core.log.entries import Entry, Kind, make_entry
-from refold.core.log.view import keep_in_change, rename_folds, step
+from refold.core.log.entries import Entry, make_entry
+from refold.core.log.remade_folds import KnownFold, find_hiding, remake_folds
 from refold.core.messages.message import Message, Text
+from refold.core.messages.tool_pairs import link
 from refold.errors import RefoldError
 from refold.formats.shared import canonical
+from refold.formats.shared.positions import is_position
 from refold.session.drivers import SessionFlow, StoreCall
 from refold.session.state.session_state import SessionState
 from refold.session.steps.append import commit, mark_entry
@@ -51,64 +53,87 @@ def keep_in_view(state: SessionState, numbers: Iterable[int]) -> SessionFlow[lis
 
     A tool call comes with its results and a result with its call: a provider refuses one without the other.
     """
-    entries: list[Entry] = []
-    wanted: list[int] = []
+    wanted: dict[int, Message] = {}
     for number in numbers:
-        wanted += yield from _find_unit(state, number)
+        wanted.update((yield from _find_unit(state, number)))
     # Only now: reading the messages may have found what others wrote, and the marks stand behind that.
-    view, last = state.view, "" if state.head is None else state.head.name
+    view, parent = state.view, "" if state.head is None else state.head.name
+    hidden = [number for number in sorted(wanted) if not view.shown(number)]
+    known: list[KnownFold] = []
+    counter = state.counter()
 
-    def add(kind: Kind, value: Any, about: Mapping[str, Any] | None = None) -> str:
-        nonlocal view
-        parent = entries[-1].name if entries else last
-        mark = make_entry(kind, value, parent=parent, said=view.said, about=about, at=state.now())
-        entries.append(mark)
-        view = step(view, mark)
-        return mark.name
+    def count(message: Message) -> int:
+        return counter.tokens(counter.message(message))
 
-    for number in (number for number in wanted if not view.shown(number)):
-        (folds, at), names = view.hiding(number), dict[str, str]()
-        for fold in reversed([fold for fold in folds if fold.standing]):
-            add("unfold", {"fold": fold.name})
-        for fold in folds:  # undone ones, too: later folds may name what they inserted
-            made = next((entry for entry in entries if entry.name == fold.name), None)
-            old = made or (yield from _read_entry(state, fold.name, fold.said))
-            changes = rename_folds(old.value["changes"], names)
-            if fold is folds[0]:
-                changes[at] = _keep_message(old, changes[at], number)
-            value = {**old.value, "trigger": "carried", "changes": changes}
-            about = {**old.beside, **state.accounting.spending.recorded_sum}
-            names[fold.name] = add("fold", value, about)
-        for fold in folds:
-            if not fold.standing:
-                add("unfold", {"fold": names[fold.name]})
-    return entries
+    for fold in find_hiding(view, hidden):
+        entry = yield from _read_entry(state, fold.name, fold.said)
+        known.append(_describe_fold(entry, {number: wanted[number] for number in hidden}, count))
+    sums, sizes = state.accounting.spending.recorded_sum, {number: count(wanted[number]) for number in hidden}
+    return remake_folds(view, parent, known, sizes, beside=sums, at=state.now())
 
 
-def _keep_message(fold: Entry, change: Mapping[str, Sequence[str]], number: int) -> dict[str, list[str]]:
-    """Return a change of a fold that shows this message, instead of its shorter form or beside a summary."""
-    messages, word = fold_messages(fold), f"{number}-{number}"
-    own = [messages[int(put[1:])] for put in change["put"] if put.startswith("+")]
-    has_block = read_block(fold) is not None
-    if list(change["took"]) == [word] and not has_block and not any(message.is_summary for message in own):
-        return {"took": [word], "put": [word]}
-    return keep_in_change(change, number, behind_own=has_block)
+def join_pairs(state: SessionState) -> SessionFlow[list[Entry]]:
+    """Return marks that show the results of calls in view, and the calls of results, where folds hide them.
+
+    A fold that leaves out messages in several places may be undone while a later one covers its summary.
+    Then some of these messages are back, and the others are behind the later fold.
+    """
+    if state.loaded.sound is not None:
+        return []
+    links = link(state.loaded.messages)
+    loose = {index for index, _ in (*links.unanswered, *links.orphans)}
+    items = [item for index in sorted(loose) if (item := state.loaded.view_items[index]) is not None]
+    ranges = [stretch for item in items for stretch in state.view.originals(item)]
+    return (yield from keep_in_view(state, [stretch.first for stretch in ranges]))
 
 
-def _find_unit(state: SessionState, number: int) -> SessionFlow[list[int]]:
-    """Return the numbers of a message and of those that hold its calls or its results."""
+def _describe_fold(entry: Entry, wanted: Mapping[int, Message], count: Callable[[Message], int]) -> KnownFold:
+    """Return a fold with the places of its summaries and of its other forms of these messages."""
+    messages = fold_messages(entry)
+    summaries = {place for place, message in enumerate(messages) if message.is_summary}
+    forms = {place: message for place, message in enumerate(messages) if place not in summaries}
+    return KnownFold(
+        entry=entry,
+        summaries=frozenset(summaries),
+        stand_ins={
+            number: frozenset(place for place, form in forms.items() if _is_form(form, message))
+            for number, message in wanted.items()
+        },
+        sizes={place: count(form) for place, form in forms.items()},
+        has_block=read_block(entry) is not None,
+    )
+
+
+def _is_form(form: Message, message: Message) -> bool:
+    """True if a fold's message is another form of this one: the same call or result, or the same words."""
+    return bool(_find_ids(form) & _find_ids(message)) or (form.role, form.parts) == (
+        message.role,
+        message.parts,
+    )
+
+
+def _find_ids(message: Message) -> set[str]:
+    """Return the ids of a message's calls and results; one that was made from a position names nothing."""
+    ids: set[tuple[str, str | None]] = {(call.id, call.name) for call in message.calls}
+    ids |= {(result.call_id, result.name) for result in message.results}
+    return {call_id for call_id, name in ids if not is_position(call_id, name)}
+
+
+def _find_unit(state: SessionState, number: int) -> SessionFlow[dict[int, Message]]:
+    """Return a message and those that hold its calls or its results, by their numbers."""
     first, last = max(1, number - NEIGHBOURS), min(state.view.said, number + NEIGHBOURS)
     items = yield from original(state, f"#{first}-#{last}")
+    messages = state.wire.parse(items)
     ids = [
         {call.id for call in message.calls} | {result.call_id for result in message.results}
-        for message in state.wire.parse(items)
+        for message in messages
     ]
     unit, size = {number}, 0
     while len(unit) > size:
         size = len(unit)
         wanted = set().union(*(ids[member - first] for member in unit))
         unit |= {first + place for place, own in enumerate(ids) if own & wanted}
-    return sorted(unit)
+    return {member: messages[member - first] for member in unit}
 
 
 def read_fold(state: SessionState, name: str) -> SessionFlow[Entry]:

@@ -27,14 +27,12 @@ from refold.session.state.session_state import SessionState
 from refold.session.state.thinking_prefixes import MADE_BEHIND, ShownThinking
 from refold.session.steps.append import commit, mark_entry
 from refold.session.steps.load import load
-from refold.session.steps.read_entries import breaker_event, fold_messages
+from refold.session.steps.read_entries import BEGAN, breaker_event, find_began, fold_messages
 
 ELSEWHERE: Final = "the conversation went another way meanwhile"
 NEEDS_NO_FOLD: Final = 0.5
 """Share of a fold's goal below which a history that somebody went back to is left as it is. More pays for
 summaries twice; less hides messages though there is much room."""
-BEGAN: Final = "began"
-"""Fact beside a fold for which a model was asked: when the attempt began."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,21 +121,25 @@ def install_fold(
 def _look_ahead(state: SessionState, entry: Entry) -> _After:
     """Return the view as it will be after a fold."""
     value = entry.value
-    inserted = fold_messages(entry, value)  # as they will be read back, so that reopening changes nothing
+    # As they will be read back, so that reopening changes nothing.
+    inserted = fold_messages(entry, value, state.wire)
     view, shown = step(state.view, entry, value), show_messages(state, inserted, state.wire.name)
     return _After(view, inserted, _loaded_after(state.loaded, view, entry.name, shown))
 
 
-def record_fold(state: SessionState, entry: Entry, outcome: Outcome, used: int) -> Attempt:
+def record_fold(
+    state: SessionState, entry: Entry, facts: Mapping[str, Any], outcome: Outcome, used: int
+) -> Attempt:
     """Account for a fold that was installed, and tell listeners.
 
+    facts  what the log says of it
     used   how full the context was before it
     """
     accounting, trigger = state.accounting, outcome.receipt.trigger
     accounting.add_fold(entry.name, outcome.tokens_before, outcome.tokens_after)
     accounting.add_spending(outcome.receipt.spent, entry.at)
-    if (event := breaker_event(entry)) is not None:
-        accounting.record_breaker_event(event, state.now())
+    if (event := breaker_event(entry, facts)) is not None:
+        accounting.record_breaker_event(event, state.now(), find_began(entry))
     automatic = trigger in ("threshold", "background")
     accounting.start_trial(TrialFold(entry.name, used, state.loaded.tokens) if automatic else None)
     summary = outcome.summary if state.redact is None else state.redact(outcome.summary)

@@ -33,6 +33,7 @@ from refold.session.state.thinking_prefixes import (
 )
 from refold.session.steps.read_entries import (
     breaker_event,
+    find_began,
     find_turned_down,
     fold_messages,
     fold_sizes,
@@ -80,6 +81,7 @@ def retry_on_conflict(state: SessionState, act: Callable[[], SessionFlow[T]]) ->
                 return result
             position.set_unsure(None)
         except Conflict:
+            position.set_unsure(None)  # if a lost answer is the reason, its write is read now, as any other
             tries -= 1
             if not tries:
                 raise
@@ -311,7 +313,7 @@ def _restore_attempts(state: SessionState, newest: Sequence[Entry]) -> None:
             if entry.said > said:  # the model answered in between, even if no usage was reported
                 breaker = circuit_breaker.record_event(breaker, "turn", entry.at)
             said = entry.said
-            breaker = circuit_breaker.record_event(breaker, event, entry.at)
+            breaker = circuit_breaker.record_event(breaker, event, entry.at, find_began(entry))
     state.accounting.restore_breaker(breaker)
     state.accounting.replace_spending(state.accounting.spending.restore(newest))
     state.accounting.note_turned_down(find_turned_down(newest))
@@ -320,7 +322,10 @@ def _restore_attempts(state: SessionState, newest: Sequence[Entry]) -> None:
 def spending_at(state: SessionState, place: Place, marks: Sequence[Entry] = ()) -> SpendingTotals:
     """Return the sums that a place of the log records, with marks that are to stand behind it."""
     newest = [*reversed(marks), *_read_attempts(state, place)]
-    return state.accounting.spending.without_sums().restore(newest)
+    there = state.accounting.spending.without_sums().restore(newest)
+    report = next((entry for entry in newest if entry.kind == "usage"), None)
+    own = there.own if report is None else max(there.own, usage_cost(report), key=lambda sums: sums.calls)
+    return replace(there, own=own)
 
 
 def fill_view(state: SessionState, system: Sequence[Any], wire: Format | None = None) -> SessionFlow[None]:

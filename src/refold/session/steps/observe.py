@@ -37,10 +37,10 @@ from refold.session.drivers import SessionFlow, StoreCall
 from refold.session.events import OverflowMet, Unfolded, UsageUpdate
 from refold.session.results import Observed
 from refold.session.state.accounting import SentRequest, TrialFold, UsageReport
+from refold.session.state.cached_prefix import conversation_price
 from refold.session.state.session_state import SessionState
 from refold.session.state.thinking_prefixes import binding_key
 from refold.session.steps.append import commit, mark_entry
-from refold.session.steps.cached_prefix import conversation_price
 from refold.session.steps.compact import attempt_compaction
 from refold.session.steps.context import (
     ContextState,
@@ -346,8 +346,11 @@ def _recover(state: SessionState, info: OverflowInfo, *, stated: bool = True) ->
         allowed = circuit_breaker.allows(accounting.breaker, state.now())
         why = "no model is asked" + (" after a refusal" if allowed.yes else f": {allowed.explanation}")
         options = replace(options, model=policy.refused_asks and allowed.yes, why_no_model=why)
-    context = _judge_refusal(state, known, info, sent)
-    attempt = yield from attempt_compaction(state, context, options, "emergency", policy=policy)
+    for _ in range(2):  # a store that came back may have brought a longer view, and the fold is one of that
+        context = _judge_refusal(state, known, info, sent)
+        attempt = yield from attempt_compaction(state, context, options, "emergency", policy=policy)
+        if attempt.fold is None or measure_context(state, known.window, state.request).breakdown.total < sent:
+            break
     budget = (yield from context_state(state)).budget
     note_request(state)
     folded = attempt.fold is not None

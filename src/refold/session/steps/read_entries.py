@@ -28,18 +28,30 @@ _BREAKER_EVENTS: Final[Mapping[Any, circuit_breaker.BreakerEvent | None]] = {
 ask for do not count: they may fold as often as they like."""
 _TURNED_DOWN: Final = re.compile(r'"turned_down":\s?([1-9]\d{0,9})')
 """The number in a receipt."""
+BEGAN: Final = "began"
+"""Fact beside a fold for which a model was asked: when the attempt began."""
+_BEGAN: Final = re.compile(rf'"{BEGAN}":\s?([0-9]+(?:\.[0-9]+)?)')
 
 
-def breaker_event(entry: Entry) -> circuit_breaker.BreakerEvent | None:
-    """Return the circuit breaker event of an entry; None if it does not count."""
+def breaker_event(entry: Entry, value: Any = None) -> circuit_breaker.BreakerEvent | None:
+    """Return the circuit breaker event of an entry; None if it does not count.
+
+    value   its body, if that was decoded already; of a fold, what the log says of it is enough
+    """
     if entry.kind == "usage":
         return "turn"
     if entry.kind == "fold":
-        value = entry.value
+        value = entry.value if value is None else value
         event = _BREAKER_EVENTS.get(value.get("trigger"), "fold")
         # A stage that needs no model stood in, but to ask so often in vain is a loop as well.
         return "failed" if event == "fold" and value.get("unanswered") else event
     return "failed" if entry.kind == "attempt" and entry.value.get("counted") else None
+
+
+def find_began(entry: Entry) -> float | None:
+    """Return when the attempt began for which a model was asked; None if none was."""
+    match = _BEGAN.search(entry.about)
+    return None if match is None else float(match[1])
 
 
 def find_turned_down(newest: Iterable[Entry]) -> int:
@@ -49,9 +61,9 @@ def find_turned_down(newest: Iterable[Entry]) -> int:
     return next((int(match[1]) for match in found if match), 0)
 
 
-def fold_messages(entry: Entry, value: Any = None) -> tuple[Message, ...]:
-    """Return the messages that a fold inserted; `value` is its body, if that was decoded already."""
-    wire = formats.get(entry.beside.get("format", formats.DEFAULT))
+def fold_messages(entry: Entry, value: Any = None, wire: formats.Format | None = None) -> tuple[Message, ...]:
+    """Return the messages that a fold inserted; `value` and `wire`: its body and its format, if known."""
+    wire = wire or formats.get(entry.beside.get("format", formats.DEFAULT))
     messages = (entry.value if value is None else value)["messages"]
     return tuple(read_fold_message(message, wire) for message in messages)
 

@@ -156,7 +156,7 @@ def _install(state: SessionState, context: ContextState, task: Task, step: Step)
     made = yield from install_fold(state, view_items, step.edits, facts, receipt=outcome.receipt)
     if made.entry is None:
         return None
-    return record_fold(state, made.entry, outcome, context.budget.used).fold
+    return record_fold(state, made.entry, facts, outcome, context.budget.used).fold
 
 
 # -- one message, shown in two ways -------------------------------------------------------------------------

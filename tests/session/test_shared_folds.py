@@ -1,0 +1,147 @@
+"""Two sessions over one conversation: the summary of the same messages is paid for once."""
+
+import asyncio
+import contextlib
+
+import pytest
+
+import refold
+
+SUMMARY = (
+    "Steps 0 to 15 are done with that, as the user asked. Next: look at the next file. "
+    "The user asks for one step after another, and each was answered; nothing else is open. "
+) * 2
+
+
+def steps(count, *, start=0):
+    return [
+        message
+        for number in range(start, count)
+        for message in (
+            {"role": "user", "content": f"step {number}: " + "look at the next file. " * 60},
+            {"role": "assistant", "content": f"answer {number}: " + "done with that. " * 60},
+        )
+    ]
+
+
+class Model:
+    """A summariser that counts what it is asked."""
+
+    def __init__(self):
+        self.asked = 0
+
+    def __call__(self, _):
+        self.asked += 1
+        return SUMMARY
+
+
+@pytest.fixture(params=["memory", "jsonl", "sqlite"])
+def store(request, tmp_path):
+    with contextlib.closing(refold.open_store(f"{request.param}:{tmp_path / 'place'}")) as opened:
+        yield opened
+
+
+def fold_first(store, messages, **options):
+    """Fold in one session; return what it was asked for."""
+    model = Model()
+    with refold.open("first", store=store, window="8k", ask=model, **options) as session:
+        assert session.prepare(messages).outcome.compacted
+        view = session.view()
+    assert model.asked
+    return view
+
+
+def test_a_second_session_over_the_same_messages_asks_nobody(store):
+    messages, model = steps(20), Model()
+    view = fold_first(store, messages)
+    with refold.open("second", store=store, window="8k", ask=model) as session:
+        events = []
+        session.subscribe(events.append)
+        ready = session.prepare(messages)
+        assert model.asked == 0
+        assert ready.outcome.compacted
+        assert ready.outcome.fits
+        assert "'first'" in ready.outcome.reason
+        assert ready.outcome.tokens_after < ready.outcome.tokens_before
+        assert ready.messages == view == session.view()
+        assert [event.kind for event in events if event.kind == "compaction_end"] == ["compaction_end"]
+        assert session.stats().spent.calls == 0
+        (fold,) = [fold for fold in session.folds() if fold.standing]
+        assert ready.fold == fold.name
+        assert session.original("#3") == [messages[2]]
+        assert not session.prepare([*messages, {"role": "user", "content": "go on"}]).outcome.compacted
+        session.unfold()
+        assert session.view() == [*messages, {"role": "user", "content": "go on"}]
+
+
+def test_what_both_share_is_taken_over_and_the_rest_is_not(store):
+    fold_first(store, steps(20))
+    model = Model()
+    other = [*steps(20)[:38], *steps(47, start=46)]  # the fold ends before it
+    with refold.open("second", store=store, window="8k", ask=model) as session:
+        ready = session.prepare(other)
+        assert model.asked == 0
+        assert ready.messages[-2:] == other[-2:]
+        assert not refold.validate(ready.messages, "openai")
+        session.unfold()
+        assert session.view() == other
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"window": "7k"}, {"policy": "ripple"}, {"redaction": "storage"}, {"messages": steps(40, start=20)}],
+)
+def test_another_window_policy_or_conversation_pays_for_itself(options):
+    store, model = refold.open_store("memory:"), Model()
+    fold_first(store, steps(20))
+    messages = options.pop("messages", steps(20))
+    with refold.open("second", store=store, **{"window": "8k", "ask": model} | options) as session:
+        session.prepare(messages)
+        assert "'first'" not in session.folds()[-1].receipt.get("reason", "")
+    assert model.asked
+
+
+def test_a_session_that_went_another_way_gives_nothing():
+    store, model = refold.open_store("memory:"), Model()
+    messages = steps(20)
+    fold_first(store, messages)
+    with refold.open("first", store=store, window="8k") as session:
+        session.rewind("#2")
+        session.say("something else")
+    with refold.open("second", store=store, window="8k", ask=model) as session:
+        session.prepare(messages)
+    assert model.asked
+
+
+def test_a_fold_that_was_undone_is_not_taken_over():
+    store, model = refold.open_store("memory:"), Model()
+    messages = steps(20)
+    fold_first(store, messages)
+    with refold.open("first", store=store, window="8k") as session:
+        session.unfold()
+    with refold.open("second", store=store, window="8k", ask=model) as session:
+        session.prepare(messages)
+    assert model.asked
+
+
+def test_a_pin_keeps_folds_of_others_out():
+    store, model = refold.open_store("memory:"), Model()
+    messages = steps(20)
+    fold_first(store, messages)
+    with refold.open("second", store=store, window="8k", ask=model) as session:
+        session.say(messages)
+        session.pin("#4")
+        assert messages[3] in session.prepare().messages
+    assert model.asked
+
+
+def test_async_sessions_do_the_same():
+    store, model = refold.open_store("memory:"), Model()
+    view = fold_first(store, steps(20))
+
+    async def second():
+        async with refold.aopen("second", store=store, window="8k", ask=model) as session:
+            return (await session.prepare(steps(20))).messages
+
+    assert asyncio.run(second()) == view
+    assert model.asked == 0

@@ -13,7 +13,8 @@ which the callers pay for. At the end the store is compared with what was said:
     foreign      messages in a session that its agent did not say
     split        conversations with more than one session
     moved        lists at the upstream that do not begin with the one before, beyond the folds stored and
-                 the requests that went on as they came (`fold_headers` counts them)
+                 the requests that went on as they came, or as their replica had folded them last, because
+                 the session did not answer in time (`fold_headers` counts them)
     doubled      steps that were summarised twice, although the first summary was not lost with a replica
     folded_twice folds of one branch over the same messages
 

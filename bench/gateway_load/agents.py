@@ -37,7 +37,8 @@ class Talk:
     """The history at its end, and where it was left for another branch."""
     branches: int = 0
     bypassed: int = 0
-    """Requests that went on as they came: a list that is sent whole does not begin with the one before."""
+    """Requests that missed their deadline: a list that is sent whole, or as its replica folded it last, does
+    not begin with the one before."""
 
 
 @dataclass(slots=True)
@@ -150,7 +151,7 @@ async def _send(load: Load, talk: Talk, request: Request, *, is_side: bool = Fal
             load.numbers["answered"] += 1
             fold = told.get("x-refold-fold", "")
             load.folds[fold] += not is_side
-            talk.bypassed += fold.startswith("bypassed")
+            talk.bypassed += fold.startswith(("bypassed", "ready;"))
             if not is_side and (session := told.get("x-refold-session")):
                 talk.session.add(session)
             return

@@ -2,6 +2,7 @@
 
 import gc
 import logging
+import socket
 import threading
 
 import pytest
@@ -195,3 +196,24 @@ def test_a_model_without_a_name_is_refused_at_the_start():
         running_gateway(None, HistoryOptions(store="memory:", summary_model=("openai:",))),
     ):
         pass
+
+
+def test_a_public_name_that_leads_inside_gets_no_summary_to_write(upstream, monkeypatch):
+    """The client for summaries connects by itself; the caller's key must not go there either."""
+    real, port = socket.getaddrinfo, upstream.url.rpartition(":")[2]
+
+    def resolve(host, *arguments, **options):
+        is_ours = host in ("models.example", b"models.example")
+        return real("127.0.0.1" if is_ours else host, *arguments, **options)
+
+    monkeypatch.setattr(socket, "getaddrinfo", resolve)
+    client, credentials = ClaudeCode(), {"x-api-key": KEY}
+    histories = HistoryOptions(store=open_store("memory:"), window=WINDOW, summary_model=MODELS)
+    address = f"http://models.example:{port}"
+    with running_gateway(upstream, histories, upstream_anthropic=address) as gateway:
+        for steps in STEPS:
+            request = client.request(steps)
+            headers = [*client.headers.items(), *credentials.items()]
+            reply = send(gateway, "POST", request.path, request.bytes, headers)
+            assert (reply.status, reply.header("x-refold-error")) == (502, "upstream-address")
+    assert upstream.seen == []

@@ -150,3 +150,21 @@ def test_every_setting_is_on_the_page_with_its_default(tmp_path):
     (tmp_path / "refold.toml").write_text("[serve]\nzzzzzz = 1\n")
     names = show_config(tmp_path).stderr.strip().partition("; there are ")[2]
     assert set(names.split(", ")) == set(defaults)
+
+
+def test_a_variable_that_sets_nothing_is_named(tmp_path, upstream):
+    """What Kubernetes sets for a service called refold-serve is no mistake, and stops nothing."""
+    cluster = {
+        "REFOLD_SERVE_SERVICE_HOST": "10.0.0.1",
+        "REFOLD_SERVE_SERVICE_PORT_HTTP": "8377",
+        "REFOLD_SERVE_PORT": "tcp://10.0.0.1:8377",
+        "REFOLD_SERVE_PORT_8377_TCP": "tcp://10.0.0.1:8377",
+        "REFOLD_SERVE_PORT_8377_TCP_ADDR": "10.0.0.1",
+    }
+    with serving(tmp_path, "--port", "0", REFOLD_SERVE_MAX_BODDY="1m", **cluster) as process:
+        assert address_in(process.stdout.readline())
+        process.send_signal(signal.SIGTERM)
+        said = process.communicate(timeout=LIMIT)[1]
+    assert said.splitlines() == [
+        "refold serve: REFOLD_SERVE_MAX_BODDY sets nothing; did you mean REFOLD_SERVE_MAX_BODY?"
+    ]

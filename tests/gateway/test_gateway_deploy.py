@@ -62,6 +62,10 @@ def run(*command, **variables):
     )
 
 
+PINNED = ("deploy/requirements.txt", "deploy/requirements-build.txt")
+"""What the image installs, by hash."""
+
+
 def read_dockerfile():
     """The instructions of the Dockerfile, in their order."""
     text = re.sub(r"^#.*\n", "", (DEPLOY / "Dockerfile").read_text(encoding="utf-8"), flags=re.MULTILINE)
@@ -141,10 +145,46 @@ def test_the_image_is_made_of_the_copied_source_and_real_extras():
     assert set(extras.split(",")) == {"serve", "postgres", "sqlite", "clients"}
     assert set(extras.split(",")) <= set(project["optional-dependencies"])
     copied = {word for row in arguments_of("COPY") if "--from" not in row for word in row.split()[:-1]}
-    assert copied == {"pyproject.toml", "src", project["readme"], *project["license-files"]}
+    assert copied == {"pyproject.toml", "src", project["readme"], *project["license-files"], *PINNED}
     ignored = (DEPLOY / "Dockerfile.dockerignore").read_text(encoding="utf-8").splitlines()
     assert "*" in ignored
     assert {line[1:] for line in ignored if line.startswith("!")} == copied
+
+
+def read_pinned(name):
+    """The packages of a file, each with its version and its hashes."""
+    text = re.sub(r"(?m)^\s*#.*\n", "", (ROOT / name).read_text(encoding="utf-8")).replace("\\\n", " ")
+    rows = [row.split() for row in text.splitlines() if row.strip()]
+    return {row[0]: [word for word in row if word.startswith("--hash=")] for row in rows}
+
+
+@pytest.mark.parametrize("name", PINNED)
+def test_every_package_of_the_image_is_pinned_by_hash(name):
+    pinned = read_pinned(name)
+    assert pinned
+    for package, hashes in pinned.items():
+        assert re.fullmatch(r"[a-z0-9-]+==[0-9][\w.]*", package)
+        assert hashes
+        assert all(re.fullmatch(r"--hash=sha256:[0-9a-f]{64}", one) for one in hashes)
+
+
+def test_what_the_image_installs_is_pinned_or_comes_from_the_source():
+    """Each step of pip checks hashes, or asks no index at all."""
+    steps = [step for row in arguments_of("RUN") for step in row.split("&&") if re.search(r"\bpip ", step)]
+    assert len(steps) == 4
+    for step in steps:
+        assert (
+            "--require-hashes -r requirements" in step
+            or "--no-index" in step
+            or "--no-build-isolation" in step
+        )
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    extras = project["project"]["optional-dependencies"]
+    wanted = [need for extra in ("serve", "postgres", "sqlite", "clients") for need in extras[extra]]
+    named = {package.partition("==")[0] for package in read_pinned(PINNED[0])}
+    assert {re.match(r"[\w.-]+", need)[0] for need in wanted} <= named
+    build = {package.partition("==")[0] for package in read_pinned(PINNED[1])}
+    assert {re.match(r"[\w.-]+", need)[0] for need in project["build-system"]["requires"]} <= build
 
 
 def test_every_variable_of_the_image_is_known(tmp_path):

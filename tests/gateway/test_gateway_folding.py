@@ -3,6 +3,7 @@
 import json
 import logging
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 
 import pytest
@@ -294,3 +295,26 @@ def test_a_history_that_takes_too_long_goes_on_as_it_came(upstream, store):
         request = ClaudeCode(words=500).request(30)
         assert play_request(gateway, request).header("x-refold-fold") == "bypassed;deadline"
         assert upstream.seen[-1].body == request.bytes
+
+
+def test_a_request_far_from_a_fold_needs_no_thread(upstream, tmp_path, monkeypatch):
+    """A thread costs more than what it does there; the first requests open the session and its file."""
+    submit, calls = ThreadPoolExecutor.submit, []
+
+    def count(pool, call, *arguments, **options):
+        if pool._thread_name_prefix.startswith("refold-gateway"):
+            calls.append(call)
+        return submit(pool, call, *arguments, **options)
+
+    monkeypatch.setattr(ThreadPoolExecutor, "submit", count)
+    client = Opencode(words=40, restless=False)
+    histories = HistoryOptions(store=f"sqlite:{tmp_path}/talks.db", window=WINDOW)
+    with running_gateway(upstream, histories) as gateway:
+        for step in range(1, 5):
+            play_request(gateway, client.request(step))
+        opened = len(calls)
+        for step in range(5, 10):
+            play_request(gateway, client.request(step))
+        assert len(calls) == opened > 0
+    with refold.open("opencode-openai:ses_e1ff888e3ffe", store=histories.store, window=WINDOW) as session:
+        assert session.stats().said == len(client.request(9).body["messages"]) - 1  # but the system prompt

@@ -149,7 +149,8 @@ def make_talk(name, steps, *, edited=None, indent=None):
     return body, messages[1:]
 
 
-def test_long_histories_that_begin_alike_grow_and_are_edited_are_kept_apart(gateway, upstream, store):
+@pytest.mark.parametrize("has_id", [False, True])
+def test_long_histories_that_begin_alike_grow_and_are_edited_are_kept_apart(gateway, upstream, store, has_id):
     """Their known beginning is not read again; whatever comes, the store has what was sent, once."""
     wanted = {"ann": set(), "bob": set()}
     turns = [(name, steps, None, None) for steps in (50, 51, 53) for name in ("ann", "bob")]
@@ -157,12 +158,32 @@ def test_long_histories_that_begin_alike_grow_and_are_edited_are_kept_apart(gate
     for name, steps, edited, indent in turns:
         body, messages = make_talk(name, steps, edited=edited, indent=indent)
         assert len(body) > 70_000
-        reply = send(gateway, "POST", "/v1/chat/completions", body)
+        reply = send(
+            gateway, "POST", "/v1/chat/completions", body, [("x-session-id", name)] if has_id else []
+        )
         assert (reply.status, upstream.seen[-1].body) == (200, body)
         assert reply.header("x-refold-fold") == "none"
         chain = [json.dumps(message, sort_keys=True) for message in messages]
         wanted[name] |= {tuple(chain[: at + 1]) for at in range(len(chain))}
     assert sorted(sizes(store).values()) == sorted(map(len, wanted.values()))
+
+
+@pytest.mark.parametrize("field", ["messages", "m\\u0065ssages"])
+def test_a_list_that_is_named_twice_is_the_last_one(gateway, upstream, store, field):
+    """Its first list begins as the known one does; readers of JSON take the last."""
+    headers = [("x-session-id", "ann")]
+    for steps in (50, 51):
+        body, messages = make_talk("ann", steps)
+        send(gateway, "POST", "/v1/chat/completions", body, headers)
+    other = json.dumps(make_talk("bob", 2)[1])
+    send(
+        gateway,
+        "POST",
+        "/v1/chat/completions",
+        body.removesuffix(b"}") + f', "{field}": {other}}}'.encode(),
+        headers,
+    )
+    assert sorted(sizes(store).values()) == [len(messages) + 4]  # a branch behind the first message
 
 
 def test_another_day_is_the_same_conversation(gateway, upstream, store):
@@ -189,6 +210,7 @@ def test_a_caller_may_name_its_session(gateway, upstream, store):
     assert (refused.status, refused.header("x-refold-error")) == (400, "session")
     refused = post(gateway, "/v1/messages", {}, x_refold_policy="/etc/passwd")
     assert (refused.status, refused.header("x-refold-error")) == (400, "policy")
+    assert " refold, thrifty" in refused.json["error"]["message"]
 
 
 def test_a_session_of_the_library_is_gone_on_with_whatever_its_name_is(gateway, upstream, store):

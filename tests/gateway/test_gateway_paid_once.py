@@ -133,8 +133,59 @@ def test_a_summary_that_is_written_during_a_rewind_is_kept(replicas, model):
     assert model.doubled == []
 
 
-def test_a_summary_outlives_a_fold_that_another_replica_needs_at_once(replicas, model):
-    """At the wall a replica without the lease folds without a model; what was paid for is kept."""
+class Refusals:
+    """Notes that a request was refused the lease for the second time: it waits for another replica."""
+
+    def __init__(self, store):
+        self.claim, self.waits = store.claim, threading.Event()
+        self._count = 0
+
+    def __call__(self, *arguments, **options):
+        lease = self.claim(*arguments, **options)
+        if lease is None and threading.current_thread().name == "at the wall":
+            self._count += 1
+            if self._count == 2:
+                self.waits.set()
+        return lease
+
+    def begin_request(self):
+        self._count = 0
+
+
+def test_a_replica_without_room_waits_for_the_summary_of_another(replicas, model, store, monkeypatch):
+    """Before, it folded without a model meanwhile, and the summary found other messages in its place."""
+    client, refusals, made, threads = ClaudeCode(words=250), Refusals(store), [], []
+    steps = play_until(replicas, client, lambda: len(model.asked) >= 1)
+    monkeypatch.setattr(store, "claim", refusals)
+
+    def go_on():
+        try:
+            while not made or not refusals.waits.is_set():
+                refusals.begin_request()
+                made.append(start(replicas[0], client.request(steps + len(made) + 1)))
+        finally:
+            refusals.waits.set()
+
+    def reach_the_wall():
+        threads.append(threading.Thread(target=go_on, name="at the wall"))
+        threads[0].start()
+        assert refusals.waits.wait(60)
+
+    model.before_answer = reach_the_wall
+    while not threads:
+        steps += 1
+        prepare(replicas[1], client.request(steps))
+    threads[0].join(60)
+    reports = [report for ready in made for report in ready.outcome.receipt.stages]
+    assert not any("another process" in report.reason for report in reports)
+    last = model.asked[-1][-1]
+    assert any(f"`make m{last}` was run" in json.dumps(message) for message in made[-1].messages)
+    assert model.doubled == []
+
+
+def test_a_summary_outlives_a_fold_that_another_replica_needs_at_once(replicas, model, monkeypatch):
+    """A replica that has waited in vain folds without a model; what was paid for is kept."""
+    monkeypatch.setattr("refold.session.state.fold_leases.OTHER_SECONDS", 0.0)
     client = ClaudeCode(words=250)
     steps = play_until(replicas, client, lambda: len(model.asked) >= 1)
     made = []

@@ -113,6 +113,16 @@ def test_no_upstream_sees_a_virtual_key_in_an_odd_place(gateway, upstream):
     assert [seen.header("Authorization") for seen in upstream.seen] == ["Bearer sk-upstream-openai"] * 3
 
 
+@pytest.mark.parametrize("key", [("x-api-key", ALICE), ("x-api-key", "sk-of-a-provider")])
+def test_a_virtual_key_leaves_every_header(gateway, upstream, key):
+    """What else stands in a header goes on, and so does what only looks like a key."""
+    odd = [("Cookie", f"a=1; key={ALICE}; b=2"), ("x-note", ALICE), ("x-project", "rf-tools")]
+    assert play(gateway, ClaudeCode().request(2), key, *odd).status == 200
+    (seen,) = upstream.seen
+    assert ALICE not in str(seen.headers)
+    assert (seen.header("cookie"), seen.header("x-project")) == ("a=1; key=; b=2", "rf-tools")
+
+
 @pytest.mark.parametrize(
     ("method", "path"),
     [

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from aiohttp import web
 
-from refold.gateway.history.caller_summaries import Access, read_access
+from refold.gateway.history.caller_summaries import Access, read_key
 from refold.gateway.history.decoding import decode_body
 from refold.gateway.history.hints import read_hints
 from refold.gateway.history.refused import read_refusal
@@ -167,8 +167,10 @@ class Exchange:
     def _find_access(self, endpoint: str) -> Access | None:
         """Return the way to the upstream for summaries that its caller pays for."""
         if self._virtual is not None:
-            return Access(endpoint, get_upstream_key(self._virtual, self.route.upstream))
-        return read_access(self.request.headers, self.route.wire, endpoint)
+            key: str | None = get_upstream_key(self._virtual, self.route.upstream)
+        else:
+            key = read_key(self.request.headers, self.route.wire)
+        return Access(endpoint, key, self.around.options.allow_internal) if key else None
 
     def _note_turn(self, turn: Turn) -> None:
         """Note in the traffic what became of a history."""
@@ -190,6 +192,8 @@ class Exchange:
         headers = forward_request_headers(request.raw_headers, reads_answer=bool(route.wire))
         if self._virtual is not None:
             replace_key(headers, self._virtual, route.upstream)
+        if self.around.tenants is not None:
+            self.around.tenants.remove_virtual_keys(headers)
         if is_text:
             headers.popall("Content-Encoding", None)
         return Outgoing(request.method, address, headers, body)
@@ -222,9 +226,7 @@ class Exchange:
             if histories is not None and is_good:
                 found = reader.finish()
                 self.row.sizes.usage = describe_usage(found)
-                task = histories.observe(turn, self.route.wire, found)
-                if task is not None:
-                    task.add_done_callback(lambda _task: self.around.on_usage())
+                histories.observe(turn, self.route.wire, found, self.around.on_usage)
 
 
 async def _read_refusal(answer: Answer, turn: Turn) -> Any | None:

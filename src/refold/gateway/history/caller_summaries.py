@@ -5,7 +5,7 @@ goes on. It is written nowhere.
 """
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
@@ -13,6 +13,7 @@ from refold.clients import Client, open_client
 from refold.core.compaction.flow import Answer, Ask
 from refold.errors import AnswerFailed, RefoldError
 from refold.gateway.http.routes import VERSION, has_version
+from refold.gateway.http.upstream_addresses import leads_inside
 
 _SCHEMES: Final = {"anthropic": "anthropic", "openai": "openai", "responses": "responses"}
 """The client of each wire: a summary is asked in the wire of its conversation."""
@@ -32,17 +33,18 @@ class Access:
 
     endpoint: str
     key: str = field(repr=False)
+    allowed: Collection[str] = ()
+    """Names that may lead to any address."""
 
 
-def read_access(headers: Mapping[str, str], wire: str, endpoint: str) -> Access | None:
-    """Return the access that a request has; None if its key is none that another request may use."""
+def read_key(headers: Mapping[str, str], wire: str) -> str | None:
+    """Return the key of a request; None if it is none that another request may use."""
     if any(name in headers for name in _PAYERS):
         return None
     scheme, _, token = headers.get("Authorization", "").strip().partition(" ")
     bearer = token.strip() if scheme.lower() == "bearer" else ""
     # Anthropic's bearers are logins of a person for one program; its keys come in a header of their own.
-    key = headers.get("x-api-key", "").strip() if wire == "anthropic" else bearer
-    return Access(endpoint, key) if key else None
+    return (headers.get("x-api-key", "").strip() if wire == "anthropic" else bearer) or None
 
 
 def find_summary_model(names: tuple[str, ...], wire: str) -> str:
@@ -102,6 +104,8 @@ class CallerSummariser:
         access = self._access
         if access is None:
             raise AnswerFailed(f"{self.name} is asked with the caller's key, and no request has one now")
+        if leads_inside(access.endpoint, access.allowed):
+            raise AnswerFailed(f"{self.name}: the upstream's name leads to an address of the own network")
         client = self._open(access)
         try:
             return client.ask(question)

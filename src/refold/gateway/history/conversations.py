@@ -1,20 +1,22 @@
 """Histories of one tenant's requests: found by their messages, kept in sessions, folded in passing.
 
-Session calls may wait for a store or a model, so they run in threads. The calls of one conversation run one
+Session calls may wait for a store or a model, and run in threads then. The calls of one conversation run one
 after the other, in the order of its requests. Whatever goes wrong here, the request goes on as it came.
 """
 
 import asyncio
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from functools import partial
 from secrets import token_hex
 from typing import Any, Final, TypeVar
 
 from refold import formats
 from refold.errors import RefoldError, StoreError, describe_fault
 from refold.gateway.history.known_conversations import Conversation, KnownConversations
+from refold.gateway.history.known_prefix import ListReader
 from refold.gateway.history.memo import NamedHistory
 from refold.gateway.history.session_calls import HistoryRequest, SessionCalls, Surroundings
 from refold.gateway.history.split import SplitBody, split_body
@@ -46,7 +48,7 @@ class Conversations:
         self._calls = SessionCalls(options, around, tenant)
         self._known = KnownConversations()
         self._finding = asyncio.Lock()
-        self._tasks: set[asyncio.Task[Any]] = set()
+        self._tasks: set[asyncio.Future[Any]] = set()
 
     async def is_ready(self) -> bool:
         """Return whether the store answers; if it does not, histories go on unmodified until it does."""
@@ -65,10 +67,11 @@ class Conversations:
             row.explain("the caller asked for it to go on as it came")
             return Turn(fold="bypassed")
         try:
-            if len(request.body) <= _INLINE_BYTES:
-                split, history = self._read(request)
+            known = self._around.prefixes.open(self._tenant, request.wire, request.hints.client)
+            if len(request.body) <= _INLINE_BYTES or known.expects(request.body):
+                split, history = self._read(request, known)
             else:
-                split, history = await self._work(self._read, request)
+                split, history = await self._work(self._read, request, known)
         except (RefoldError, ValueError, RecursionError):  # a list that nobody can read
             row.explain("its messages cannot be read")
             return Turn(fold="none")
@@ -96,11 +99,31 @@ class Conversations:
         turn = self._go_on(split, history, reason) or Turn(fold=f"bypassed;{reason}", model=split.model)
         return replace(turn, late=late)
 
-    def observe(self, turn: Turn, wire: str, answer: dict[str, Any] | None) -> asyncio.Task[Any] | None:
-        """Take in the usage of an answer, behind the caller's back; None if there is none."""
-        if turn.conversation is None or answer is None:
-            return None
-        return self._keep(self._observe_in_order(turn.conversation, wire, answer))
+    def observe(
+        self, turn: Turn, wire: str, answer: dict[str, Any] | None, on_end: Callable[[], None]
+    ) -> None:
+        """Take in the usage of an answer, behind the caller's back.
+
+        on_end   called when it is stored; not at all if there is none
+        """
+        conversation = turn.conversation
+        if conversation is None or answer is None:
+            return
+        if not conversation.is_free:
+            self._keep(self._observe_in_order(conversation, wire, answer, on_end))
+            return
+        try:
+            rest = self._calls.observe_at_once(conversation, wire, answer)
+        except RefoldError as error:
+            _warn_of_usage(error)
+            return
+        if rest is None:
+            on_end()
+        else:  # no other call may come before it: the next request's size would be taken for this one's
+            conversation.take()
+            task = self._start(rest)
+            task.add_done_callback(lambda _task: conversation.lock.release())
+            self._keep(_end_observing(task, on_end))
 
     def find_live(self, name: str) -> Session | None:
         """Return an open session by its name."""
@@ -137,22 +160,30 @@ class Conversations:
         else:
             request.row.explain("known session: it goes on where that ended")
         request.row.end_phase("identify")
-        task = self._keep(self._prepare_in_order(conversation, request, split, history))
+        if not conversation.is_free:
+            task = self._keep(self._prepare_in_order(conversation, request, split, history))
+        else:
+            await conversation.lock.acquire()  # nobody has it, so that nothing comes between
+            prepared = self._prepare_now(conversation, request, split, history)
+            if isinstance(prepared, Turn):
+                return prepared
+            task = prepared
         await asyncio.wait((task,), timeout=self._options.fold_seconds)  # it goes on though nobody may wait
         if not task.done():
             raise _TooLate(task)
         turn: Turn = task.result()
         return turn
 
-    def _read(self, request: HistoryRequest) -> tuple[SplitBody | None, NamedHistory | None]:
+    def _read(
+        self, request: HistoryRequest, known: ListReader
+    ) -> tuple[SplitBody | None, NamedHistory | None]:
         """Split a body and name its messages; only new messages are read."""
-        known = self._around.prefixes.open(self._tenant, request.wire, request.hints.client)
-        split = split_body(request.body, request.wire, known.read_items)
+        split = split_body(request.body, request.wire, known.read_request)
         if split is None or split.is_elsewhere:
             return split, None
         wire, memo = formats.get(request.wire), self._around.memo
         history = memo.read_history(wire, split.items[known.count :], self._tenant, known.history)
-        known.keep(split.items, history)
+        known.keep(split.items, history, split.key)
         return split, history
 
     def _is_large(self, request: HistoryRequest) -> bool:
@@ -200,10 +231,32 @@ class Conversations:
 
     # -- in the order of a conversation --------------------------------------------------------------------
 
+    def _prepare_now(
+        self, conversation: Conversation, request: HistoryRequest, split: SplitBody, history: NamedHistory
+    ) -> "Turn | asyncio.Future[Turn]":
+        """Prepare a history in the event loop, as far as nothing is waited for; ends the lock."""
+        try:
+            prepared = self._calls.prepare_at_once(conversation, request, split, history)
+            if not isinstance(prepared, Turn):
+                task = self._start(prepared)
+                task.add_done_callback(partial(self._end_preparing, conversation, history.names[-1]))
+                return task
+        except BaseException:
+            conversation.lock.release()
+            raise
+        conversation.lock.release()
+        self._known.add_tip(conversation, history.names[-1])
+        return prepared
+
+    def _end_preparing(self, conversation: Conversation, tip: str, task: "asyncio.Future[Turn]") -> None:
+        conversation.lock.release()
+        if not task.cancelled() and task.exception() is None:
+            self._known.add_tip(conversation, tip)
+
     async def _prepare_in_order(
         self, conversation: Conversation, request: HistoryRequest, split: SplitBody, history: NamedHistory
     ) -> Turn:
-        async with conversation.lock:
+        async with conversation.in_turn():
             turn = await self._work(self._calls.prepare, conversation, request, split, history)
             self._known.add_tip(conversation, history.names[-1])
             return turn
@@ -217,30 +270,47 @@ class Conversations:
         conversation = turn.conversation
         if conversation is None:
             return None
-        async with conversation.lock:
+        async with conversation.in_turn():
             return await self._work(self._calls.recover, conversation, turn, wire, refusal)
 
-    async def _observe_in_order(self, conversation: Conversation, wire: str, answer: dict[str, Any]) -> None:
-        async with conversation.lock:
-            try:
-                await self._work(self._calls.observe, conversation, wire, answer)
-            except RefoldError as error:
-                _LOGGER.warning("usage was not recorded (%s)", describe_fault(error))
+    async def _observe_in_order(
+        self, conversation: Conversation, wire: str, answer: dict[str, Any], on_end: Callable[[], None]
+    ) -> None:
+        async with conversation.in_turn():
+            await _end_observing(self._work(self._calls.observe, conversation, wire, answer), on_end)
 
     async def _work(self, call: Callable[..., T], *arguments: Any) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._around.pool, call, *arguments)
 
-    def _keep(self, work: Any) -> asyncio.Task[Any]:
+    def _start(self, call: Callable[[], T]) -> "asyncio.Future[T]":
+        """Start a call in a thread, which goes on although nobody may wait for it."""
+        return self._keep(asyncio.get_running_loop().run_in_executor(self._around.pool, call))
+
+    def _keep(self, work: "Awaitable[T]") -> "asyncio.Future[T]":
         """Start a task that goes on although nobody may wait for it."""
-        task: asyncio.Task[Any] = asyncio.ensure_future(work)
+        task = asyncio.ensure_future(work)
         self._tasks.add(task)
         task.add_done_callback(self._forget)
         return task
 
-    def _forget(self, task: asyncio.Task[Any]) -> None:
+    def _forget(self, task: "asyncio.Future[Any]") -> None:
         self._tasks.discard(task)
         if not task.cancelled():
             task.exception()  # who waited has it; else nobody is left to be told
+
+
+async def _end_observing(work: Awaitable[object], on_end: Callable[[], None]) -> None:
+    """Wait until the usage of an answer is stored; what fails there concerns nobody's request."""
+    try:
+        await work
+    except RefoldError as error:
+        _warn_of_usage(error)
+    else:
+        on_end()
+
+
+def _warn_of_usage(error: RefoldError) -> None:
+    _LOGGER.warning("usage was not recorded (%s)", describe_fault(error))
 
 
 def _warn_of_store(error: StoreError) -> None:
@@ -252,5 +322,5 @@ def _warn_of_store(error: StoreError) -> None:
 class _TooLate(Exception):
     """A history was not ready in time; the work on it goes on."""
 
-    def __init__(self, task: asyncio.Task[Turn]) -> None:
+    def __init__(self, task: "asyncio.Future[Turn]") -> None:
         self.task = task

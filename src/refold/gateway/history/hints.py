@@ -54,7 +54,8 @@ def read_hints(headers: Mapping[str, str], wire: str) -> Hints:
         try:
             presets.get(policy)
         except RefoldError:
-            raise Refusal(400, "policy", f"{POLICY_HEADER} names no policy") from None
+            known = ", ".join(presets.names())
+            raise Refusal(400, "policy", f"{POLICY_HEADER} names no policy; there are {known}") from None
     bypass = headers.get(BYPASS_HEADER, "").strip().lower() not in _OFF
     return Hints(session, _read_client(headers, wire), policy, bypass, says_compaction(headers))
 

@@ -2,7 +2,8 @@
 
 import asyncio
 from collections import OrderedDict, deque
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -47,10 +48,34 @@ class Conversation:
     """The messages of folds in it, as JSON."""
     requests: int = 0
     """Requests that its session has prepared."""
+    short_bytes: int = 0
+    """A body up to this size is far from the next fold, so that it is prepared without a thread."""
     quiet_turns: int = 0
     """Turns to come without a fold, because the client has just compacted by itself."""
     was_crowded: bool = False
     """True once it was said that system prompt and tools leave too little room."""
+    queued: int = 0
+    """Calls that have the lock or wait for it."""
+
+    @property
+    def is_free(self) -> bool:
+        """True if nobody has the lock, and nobody waits for it."""
+        return not self.queued and not self.lock.locked()
+
+    def take(self) -> None:
+        """Take the lock, which is free; whoever took it releases it."""
+        with suppress(StopIteration):  # it ends at once
+            self.lock.acquire().send(None)
+
+    @asynccontextmanager
+    async def in_turn(self) -> AsyncIterator[None]:
+        """Have the lock, behind all who came before."""
+        self.queued += 1
+        try:
+            async with self.lock:
+                yield
+        finally:
+            self.queued -= 1
 
 
 class KnownConversations:

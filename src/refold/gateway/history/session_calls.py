@@ -1,4 +1,8 @@
-"""Calls of sessions and their store, as they run in threads: open, search, prepare, observe."""
+"""Calls of sessions and their store: open, search, prepare, observe.
+
+They may wait for a store or a model, and then run in threads. A thread costs more than a short write, so that
+a request far from its next fold is prepared in the event loop where the store can write at once.
+"""
 
 import json
 import logging
@@ -6,8 +10,9 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final, cast
 from weakref import WeakValueDictionary
 
@@ -31,6 +36,7 @@ from refold.gateway.options import HistoryOptions
 from refold.inspector.live.traffic import TrafficRow
 from refold.inspector.scopes import TENANT_NOTE
 from refold.inspector.stored import SESSION_NOTE
+from refold.session.drivers import Rest
 from refold.session.many import Sessions, find_session
 from refold.session.opening import find_store
 from refold.session.results import Ready
@@ -77,6 +83,15 @@ class Surroundings:
     prefixes: KnownPrefixes
     breaker: StoreBreaker
     """One for all: their stores are one server or one disk."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A request and what was read of it."""
+
+    request: HistoryRequest
+    split: SplitBody
+    history: NamedHistory
 
 
 class SessionCalls:
@@ -138,10 +153,63 @@ class SessionCalls:
         session = self._open_session(conversation, request, split.model, window)
         with self._lend_key(session, request), self._cap.hold(session):
             ready = _prepare(conversation, session, history.values, system=system, tools=tools)
+        return self._make_turn(conversation, session, _Asked(request, split, history), ready)
+
+    def prepare_at_once(
+        self, conversation: Conversation, request: HistoryRequest, split: SplitBody, history: NamedHistory
+    ) -> Turn | Callable[[], Turn]:
+        """Do the same in an event loop; what would wait comes back as a call for a thread."""
+        session, asked = self._find_quick(conversation, request, split.model), _Asked(request, split, history)
+        system, tools = self._memo.read_field(split.system), self._memo.read_field(split.tools)
+        window = conversation.window
+        if session is None or (
+            conversation.plan is None and self._is_crowded(conversation, split, system, tools, window)
+        ):
+            return partial(self.prepare, conversation, request, split, history)
+        with ExitStack() as held:
+            held.enter_context(self._lend_key(session, request))
+            held.enter_context(self._cap.hold(session))
+            ready = session._prepare_at_once(history.values, system=system, tools=tools)  # noqa: SLF001  # a part of `prepare`
+            if isinstance(ready, Ready):
+                return self._make_turn(conversation, session, asked, ready)
+            return partial(self._finish, held.pop_all(), conversation, session, asked, ready)
+
+    def _finish(
+        self,
+        held: ExitStack,
+        conversation: Conversation,
+        session: Session,
+        asked: "_Asked",
+        rest: Rest[Ready],
+    ) -> Turn:
+        with held:
+            ready = rest.finish()
+        return self._make_turn(conversation, session, asked, ready)
+
+    def _find_quick(self, conversation: Conversation, request: HistoryRequest, model: str) -> Session | None:
+        """Return a session that is open and far from its next fold; None if a call of it may take long."""
+        session = self._find_live(conversation, request.wire)
+        if session is None or conversation.quiet_turns or len(request.body) > conversation.short_bytes:
+            return None
+        settings, window = session.state.settings, self._find_window(request)
+        same = (settings.model, settings.endpoint, conversation.window) == (model, request.endpoint, window)
+        return session if same else None
+
+    def _find_live(self, conversation: Conversation, wire: str) -> Session | None:
+        """Return the session of a conversation if it is open in this wire."""
+        session = self.live.get(conversation.name)
+        if session is None or session.state.settings.format != wire:
+            return None
+        return self._get_session(conversation, wire)  # it is used, so that others are closed before it
+
+    def _make_turn(self, conversation: Conversation, session: Session, asked: "_Asked", ready: Ready) -> Turn:
+        """Return the turn of a history that its session has prepared."""
+        request, split, history = asked.request, asked.split, asked.history
         has_folds = _has_folds(session)
         size = count_history(session, history, conversation.size, is_whole=not has_folds)
         conversation.size = size
         came = estimate_came(session, size, ready.budget)
+        conversation.short_bytes = _find_short_bytes(request, ready.budget)
         fold = "made" if ready.fold else "ready"
         request.row.explain(_describe_fullness(session, ready))
         view = View(ready.messages, ready.origins, (came, ready.budget.used), fold, history.names[-1])
@@ -167,6 +235,16 @@ class SessionCalls:
     def observe(self, conversation: Conversation, wire: str, answer: Any) -> None:
         """Take in what an answer told of its usage."""
         self._get_session(conversation, wire).observe(answer)
+
+    def observe_at_once(
+        self, conversation: Conversation, wire: str, answer: Any
+    ) -> Callable[[], object] | None:
+        """Do the same in an event loop; what would wait comes back as a call for a thread."""
+        session = self._find_live(conversation, wire)
+        if session is None:
+            return partial(self.observe, conversation, wire, answer)
+        observed = session._observe_at_once(answer)  # noqa: SLF001  # a part of `observe`
+        return observed.finish if isinstance(observed, Rest) else None
 
     def _is_crowded(
         self, conversation: Conversation, split: SplitBody, system: Any, tools: Any, window: int | None
@@ -316,6 +394,12 @@ def _prepare(conversation: Conversation, session: Session, messages: list[Any], 
         if ready.budget.used <= ready.budget.room:
             return ready
     return session.prepare(messages, **fixed)
+
+
+def _find_short_bytes(request: HistoryRequest, budget: Budget) -> int:
+    """Return how long a body may become before a fold may be due; a token has two bytes and more."""
+    line = budget.room if budget.trigger_tokens is None else budget.trigger_tokens
+    return len(request.body) + 2 * (line - budget.used)
 
 
 def _describe_fullness(session: Session, ready: Ready) -> str:

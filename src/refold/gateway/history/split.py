@@ -19,10 +19,9 @@ _ELSEWHERE: Final = ("previous_response_id", "conversation")
 """Fields that say that a part of the history is at the provider. `store` is none of them: it says what
 becomes of the answer, and clients that send their whole history set it as well, or leave it
 to the provider."""
-_FIELDS: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
-_ITEMS: Final = msgspec.json.Decoder(list[msgspec.Raw])
 _UNREADABLE: Final = (msgspec.MsgspecError, UnicodeDecodeError, ValueError, RecursionError)
 
+ReadRequest = Callable[[bytes, str], tuple[Mapping[str, msgspec.Raw], Sequence[msgspec.Raw]] | None]
 Part = bytes | int
 """A message of a view: the bytes that a fold made, or the place of the caller's own."""
 Written = dict[int, tuple[Any, bytes]]
@@ -77,25 +76,18 @@ class SplitBody:
         return b"".join(pieces)  # once: each copy of a long body costs as much as splitting it
 
 
-def split_body(
-    body: bytes, wire: str, read_items: Callable[[bytes], Sequence[msgspec.Raw]] = _ITEMS.decode
-) -> SplitBody | None:
+def split_body(body: bytes, wire: str, read_request: ReadRequest) -> SplitBody | None:
     """Return the parts of a body; None if it is no request with a list of messages.
 
-    read_items   takes the JSON of the list apart
-
-    >>> split = split_body(b'{"model": "m", "messages": [{"role": "user"}, 2], "n": 1}', "openai")
-    >>> split.write([b'"folded"', 1])
-    b'{"model":"m","n":1,"messages":["folded",2]}'
+    read_request   takes a request apart: its other fields, and the messages in the field that it is given
     """
     key = _LISTS[wire]
     try:
-        fields = _FIELDS.decode(body)
-        raw = fields.pop(key, None)
-        if raw is None:
+        found = read_request(body, key)
+        if found is None:
             return None
+        fields, items = found
         model = json.loads(bytes(fields.get("model", b'""')))
-        items = read_items(bytes(raw))
         return SplitBody(fields, key, items, wire, model if isinstance(model, str) else "")
     except _UNREADABLE:
         return None

@@ -12,6 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Final
 
+from multidict import CIMultiDict
+
 from refold.errors import describe_fault
 from refold.gateway.history.caller_summaries import check_summary_models
 from refold.gateway.history.conversations import Conversations
@@ -19,7 +21,7 @@ from refold.gateway.history.known_prefix import KnownPrefixes
 from refold.gateway.history.memo import MessageMemo
 from refold.gateway.history.session_calls import Surroundings
 from refold.gateway.history.watched_store import StoreBreaker
-from refold.gateway.http.sent_keys import Headers, find_sent_keys, find_virtual_key
+from refold.gateway.http.sent_keys import Headers, find_sent_keys, find_virtual_key, remove_virtual_keys
 from refold.gateway.options import HistoryOptions
 from refold.gateway.virtual_keys import VirtualKey, read_keys
 from refold.session.session import Session
@@ -95,6 +97,10 @@ class Tenants:
     def find_virtual_key(self, headers: Headers) -> VirtualKey | None:
         """Return the virtual key of a request; None for a provider's own key."""
         return find_virtual_key(headers, self._virtual_keys, self.options.tenant_secret)
+
+    def remove_virtual_keys(self, headers: CIMultiDict[str]) -> None:
+        """Take virtual keys out of headers that go upstream, wherever they stand."""
+        remove_virtual_keys(headers, self._virtual_keys, self.options.tenant_secret)
 
     def enter(self, tenant: str) -> Conversations:
         """Return a tenant's conversations, which stay open until `leave`."""

@@ -50,7 +50,7 @@ class Turn:
     """Number of the request in its conversation: the places of its messages hold until the next one."""
     tip: str = ""
     """Name of its last message."""
-    late: "asyncio.Task[Turn] | None" = None
+    late: "asyncio.Future[Turn] | None" = None
     """What was not ready in time: if the request is refused for its size, it is sent in its place."""
 
     @property

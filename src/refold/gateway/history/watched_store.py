@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final, TypeVar
 
 from refold.errors import Conflict, LogCorrupt, LogTooNew, StoreBusy, StoreError
-from refold.stores import Store
+from refold.stores import Head, Store
 
 T = TypeVar("T")
 _FIRST_SECONDS: Final = 1.0
@@ -88,6 +88,15 @@ class WatchedStore:
             return self._iterate(result) if isinstance(result, Iterator) else result
 
         return call
+
+    def append_at_once(self, *arguments: Any, **options: Any) -> Head | None:
+        """Append if that waits for nobody; None if it might, or if the store is left alone."""
+        write = getattr(type(self._store), "append_at_once", None)
+        is_own = "append" not in getattr(self._store, "__dict__", ())
+        if write is None or not is_own or self._breaker.is_open:
+            return None
+        head: Head | None = write(self._store, *arguments, **options)
+        return head
 
     def _iterate(self, entries: Iterator[T]) -> Iterator[T]:
         """Yield what a call gives by and by: the store is read with each page."""

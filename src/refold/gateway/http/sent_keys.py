@@ -1,6 +1,7 @@
 """The keys that a request carries; a virtual one is replaced by the upstream's own before it goes on."""
 
 import hmac
+import re
 from collections.abc import Mapping
 from typing import Final, Protocol
 
@@ -14,6 +15,8 @@ _KEY_HEADERS: Final = ("Authorization", "x-api-key", "api-key", "x-goog-api-key"
 """Headers in which clients send their keys."""
 _PAYERS: Final = ("OpenAI-Organization", "OpenAI-Project")
 """Headers that say who pays: with the operator's key that is not the caller's to choose."""
+_WORD: Final = re.compile(rf"{PREFIX}[\w-]+")
+"""What may be a virtual key inside of a value."""
 _SENT_AS: Final[Mapping[Upstream, str]] = {
     "openai": "Authorization",
     "anthropic": "x-api-key",
@@ -52,6 +55,24 @@ def find_virtual_key(headers: Headers, known: tuple[VirtualKey, ...], secret: st
     if len(sent) > 1 or not found:
         raise Refusal(401, "key", "this key is not known here")
     return found[0]
+
+
+def remove_virtual_keys(headers: CIMultiDict[str], known: tuple[VirtualKey, ...], secret: str) -> None:
+    """Take virtual keys out of every header, such as a cookie; what else stands there goes on."""
+    found = [(name, value) for name, value in headers.items() if known and PREFIX in value]
+    digests = {key.digest for key in known}
+    keys = {word for _, value in found for word in _WORD.findall(value) if hash_key(word, secret) in digests}
+    if not keys:
+        return
+    kept = [(name, _remove_all(value, keys)) for name, value in headers.items()]
+    headers.clear()
+    headers.extend(kept)
+
+
+def _remove_all(text: str, words: set[str]) -> str:
+    for word in sorted(words, key=len, reverse=True):  # one may be the beginning of another
+        text = text.replace(word, "")
+    return text
 
 
 def replace_key(headers: CIMultiDict[str], key: VirtualKey, upstream: Upstream) -> None:

@@ -7,13 +7,12 @@ the very ones that were looked at. An upstream that is written as an address was
 
 import ipaddress
 import socket
-from typing import TYPE_CHECKING, Final
+from collections.abc import Collection
+from typing import Final
+from urllib.parse import urlsplit
 
 from aiohttp.abc import AbstractResolver, ResolveResult
 from aiohttp.resolver import ThreadedResolver
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
 
 _INTERNAL_NAMES: Final = (".local", ".localhost", ".internal", ".lan", ".home.arpa")
 """Ends of names that no public server has, such as those of services in a cluster."""
@@ -45,6 +44,32 @@ class CheckedResolver(AbstractResolver):
     async def close(self) -> None:
         """Close the resolver."""
         await self._resolver.close()
+
+
+def leads_inside(address: str, allowed: Collection[str]) -> bool:
+    """True if the name in an upstream's address leads where its requests must not go.
+
+    For clients that connect by themselves: it is looked at before each question, and a name whose address
+    changes within that moment is not noticed. A name that cannot be resolved leads nowhere.
+    """
+    parts = urlsplit(address)
+    host = (parts.hostname or "").lower()
+    if not host or host in allowed or _is_address(host):
+        return False
+    try:
+        found = socket.getaddrinfo(host, parts.port or 443, type=socket.SOCK_STREAM)
+    except OSError:
+        return False
+    return not all(may_lead_to(host, str(place[0])) for *_, place in found)
+
+
+def _is_address(host: str) -> bool:
+    """True for an upstream that is written as an address: the operator has chosen it."""
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
 
 
 def may_lead_to(name: str, address: str) -> bool:

@@ -129,9 +129,13 @@ dist:                  ## wheel and source distribution, checked; the wheel trie
 extras: setup          ## size, import time and licences of every extra: docs/install.md, LICENSES-THIRD-PARTY.md
 	$(BIN)/python scripts/measure_extras.py $(if $(ONLY),--only $(ONLY))
 
-lock: setup            ## pin what development installs: requirements-dev.txt
+COMPILE := uv pip compile --universal --python-version 3.11 --upgrade --quiet --no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock'
+
+lock: setup            ## pin what development and the image install, the image by hash
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
-	$(BIN)/uv pip compile pyproject.toml --extra dev --extra docs --universal --python-version 3.11 --upgrade --quiet --no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock' --output-file requirements-dev.txt
+	$(BIN)/$(COMPILE) pyproject.toml --extra dev --extra docs --output-file requirements-dev.txt
+	$(BIN)/$(COMPILE) pyproject.toml --extra serve --extra postgres --extra sqlite --extra clients --generate-hashes --output-file deploy/requirements.txt
+	$(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"], sep="\n")' | $(BIN)/$(COMPILE) - --generate-hashes --output-file deploy/requirements-build.txt
 
 hooks: setup           ## run the checks that are quick before each commit
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check pre-commit

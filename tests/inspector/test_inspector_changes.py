@@ -22,6 +22,33 @@ def read_log(address, name="task"):
         return [(entry.kind, entry.said, entry.body) for entry in session.log()]
 
 
+def test_folds_keep_their_labels_when_a_message_is_brought_back(address):
+    """The same folds are made again around it; the page shows each of them once, as it was."""
+    session = refold.open("task", store=address, window=6_000)
+    said = []
+    while len(session.folds()) < 3:
+        number = len(said)
+        said.append({"role": "user", "content": f"go on {number} " + "please do it carefully. " * 12})
+        said.append({"role": "assistant", "content": f"step {number}: " + "found it in the module. " * 20})
+        session.prepare(said)
+    hidden = next(n for n in range(1, len(said)) if said[n - 1] not in session.view())
+    session.close()
+    with inspecting(address, window=6_000) as served:
+        before = served.get("sessions/task")["folds"]
+        label = served.get("recall?q=step")["hits"][0]["fold"]
+        served.post("sessions/task/pin", {"handle": f"#{hidden}"})
+        after = served.get("sessions/task")["folds"]
+        page = served.get(f"sessions/task/folds/{after[0]['label']}")
+        plan = served.get(f"sessions/task/plan?fold={after[0]['label']}&policy=refold")
+    kept = ("label", "trigger", "at", "stages", "standing")
+    assert [[fold[key] for key in kept] for fold in after] == [[fold[key] for key in kept] for fold in before]
+    assert not any(fold["made_again"] for fold in before)
+    assert any(fold["made_again"] for fold in after)
+    assert page["label"] == after[0]["label"]
+    assert label is None or label in {fold["label"] for fold in after}
+    assert plan["tokens_before"] == pytest.approx(before[0]["tokens_before"], rel=0.1)
+
+
 def test_unfold_rewind_pin_checkpoint_and_compact_do_what_the_library_does(tmp_path):
     by_page, by_library = (f"sqlite:{tmp_path / name}.db" for name in ("page", "library"))
     for address in (by_page, by_library):

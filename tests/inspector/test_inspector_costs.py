@@ -67,6 +67,21 @@ def test_each_request_counts_on_its_day_and_all_of_them_are_the_list(store):
         assert calls(east) == [1, 4, 0, 1]
 
 
+def test_a_day_with_25_hours_has_all_of_them(store):
+    """The reader names when each day began, as clocks are put back on one of them."""
+    clock = Clock(MIDNIGHT)
+    with refold.open("a", store=store, model="claude-sonnet-4-5", now=clock) as session:
+        spend(session, clock, hours=24.5, requests=2)
+    begins = [MIDNIGHT, MIDNIGHT + DAY + 3600]
+    with inspecting(store) as served:
+        costs = served.get(f"costs?begins={begins[0]},{begins[1]}")
+        assert calls(costs) == [1, 1]
+        assert [day["at"] for day in costs["days"]] == begins
+        assert calls(read(served, days=2, midnight=MIDNIGHT + DAY)) == [0, 1]  # days of 24 hours
+        for wrong in ("x", "1,x", ",".join(["1"] * 99), "-5"):
+            assert served.send("GET", f"/inspect/api/costs?begins={wrong}").code == "bad-request"
+
+
 def test_days_before_the_first_are_left_out(store):
     clock = Clock()
     with refold.open("a", store=store, model="claude-sonnet-4-5", now=clock) as session:

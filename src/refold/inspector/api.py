@@ -118,7 +118,9 @@ def _show_costs(asked: Asked) -> web.Response:
     days = asked.address.read_number("days", costs.DAYS, costs.MOST_DAYS)
     today = int(time.time() // costs.DAY) * costs.DAY
     midnight = asked.address.read_number("midnight", today, _LAST)
-    return answer_json(costs.show_costs(asked.scopes, asked.tenants, max(1, days), midnight))
+    begins = asked.address.read_numbers("begins", costs.MOST_DAYS, _LAST)
+    begins = begins or [midnight - day * costs.DAY for day in range(max(1, days))]
+    return answer_json(costs.show_costs(asked.scopes, asked.tenants, sorted(set(begins))))
 
 
 def _export(asked: Asked) -> web.Response:

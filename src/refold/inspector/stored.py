@@ -5,7 +5,7 @@ Only the marks of the log are read, so that a session of a million messages cost
 
 import json
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Final
 
@@ -13,6 +13,7 @@ from refold import formats
 from refold.calls.conversation import choose_counter
 from refold.core.compaction.policy import Policy
 from refold.core.log.entries import Entry, Kind
+from refold.core.log.remade_folds import AGAIN
 from refold.core.log.view import Folded, MessageRange, Replacement, View, extend_view, step
 from refold.core.messages.message import Message
 from refold.core.models.prices import Spent
@@ -21,6 +22,7 @@ from refold.core.tokens.counting import Counter
 from refold.inspector.http.answers import ApiError
 from refold.session.steps.read_entries import fold_sizes, read_fold_message
 from refold.session.steps.recall import find_removed
+from refold.session.steps.shared_folds import TAKEN_FROM
 from refold.stores import Head, Store
 from refold.stores.reading.stored_messages import first_words
 from refold.stores.reading.stored_views import VIEW_KINDS, make_is_visible
@@ -52,6 +54,15 @@ class FoldMark:
     line: str
     facts: int = 0
     """Facts of what left that stand in its text."""
+    earlier: tuple[str, ...] = ()
+    """The names that it had before: it is made again where a message of it is brought back."""
+    taken_from: str = ""
+    """The session that made it; "" for this one."""
+
+    @property
+    def first_name(self) -> str:
+        """The name under which it was made."""
+        return self.earlier[0] if self.earlier else self.name
 
     @property
     def saved(self) -> int:
@@ -94,7 +105,7 @@ class StoredSession:
     @cached_property
     def labels(self) -> dict[str, str]:
         """The label of each fold, by its name."""
-        return {fold.name: fold.label for fold in self.folds}
+        return {name: fold.label for fold in self.folds for name in (*fold.earlier, fold.name)}
 
     @cached_property
     def _hidden(self) -> list[tuple[int, int, str]]:
@@ -113,7 +124,7 @@ class StoredSession:
     def find_fold(self, word: str) -> FoldMark:
         """Return a fold by its label or its name."""
         for fold in self.folds:
-            if word in (fold.label, fold.name):
+            if word in (fold.label, fold.name, *fold.earlier):
                 return fold
         raise ApiError("not-found", f"there is no fold {word[:80]!r} on this branch of the session")
 
@@ -144,8 +155,14 @@ def read_stored(store: Store, name: str) -> StoredSession:
         elif entry.kind == "fold":
             if entry.value.get("trigger") == REPAIR:
                 others.add(entry.name)
-            else:
+                continue
+            again = entry.beside.get(AGAIN) if f'"{AGAIN}":' in entry.about else None
+            place = next((at for at, fold in enumerate(folds) if fold.name == again), None)
+            if place is None:
                 folds.append(_read_fold(entry, f"F{len(folds) + 1}"))
+            else:  # people see one fold, around what was brought back
+                others.add(folds[place].name)
+                folds[place] = _make_again(folds[place], entry)
     note = read_note(store, name)
     usage = next(iter(store.read(name, head.place, kinds=_USAGE, newest=True)), None)
     model = note.model or ("" if usage is None else str(usage.value.get("model", "")))
@@ -160,6 +177,13 @@ def _find_wire(store: Store, name: str, head: Head) -> str:
     said: frozenset[Kind] = frozenset({"said"})
     entry = next(iter(store.read(name, head.place, kinds=said, first=head.said, newest=True)), None)
     return formats.DEFAULT if entry is None else str(entry.beside.get("format", formats.DEFAULT))
+
+
+def _make_again(fold: FoldMark, entry: Entry) -> FoldMark:
+    """Return a fold as it stands since it was made again."""
+    again = _read_fold(entry, fold.label)
+    names = (*fold.earlier, fold.name)
+    return replace(again, at=fold.at, said=fold.said, trigger=fold.trigger, earlier=names)
 
 
 def _read_fold(entry: Entry, label: str) -> FoldMark:
@@ -179,6 +203,7 @@ def _read_fold(entry: Entry, label: str) -> FoldMark:
         spent=Spent.read(entry.beside.get("spent")),
         line=line,
         facts=count_facts(entry.beside.get("receipt"))[0],
+        taken_from=str(entry.beside.get(TAKEN_FROM, "")),
     )
 
 

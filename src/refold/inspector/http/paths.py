@@ -36,6 +36,15 @@ class Address:
             raise ApiError("bad-request", f"{name} is a whole number")
         return min(int(text), most)
 
+    def read_numbers(self, name: str, count: int, most: int) -> list[int]:
+        """Return numbers of the query with commas between them, not more than `count`."""
+        words = list(filter(None, self.query.get(name, "").split(",")))
+        if len(words) > count or not all(
+            word.isascii() and word.isdecimal() and len(word) <= 15 for word in words
+        ):
+            raise ApiError("bad-request", f"{name} has at most {count} whole numbers")
+        return [min(int(word), most) for word in words]
+
     @property
     def shows_secrets(self) -> bool:
         """True if somebody asks to see one message as it is."""

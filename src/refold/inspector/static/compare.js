@@ -8,7 +8,7 @@ import { paysBack, runs } from './plan.js';
 import { plain } from './text.js';
 
 const MOST_RUNS = 12;
-const HEADS = ['policy', 'tokens left', '', 'messages', 'questions', 'cost now', 'pays back'];
+const HEADS = ['policy', 'tokens left', '', 'messages', 'questions to a model', 'cost now', 'pays back'];
 
 // {name: plan or {error}}: one after the other, so that rows fill up and a page that is left asks no more.
 function usePlans(who, names, params) {
@@ -44,8 +44,9 @@ function Row({ name, about, plan, most, chosen, choose }) {
   if (plan.error) return wide(`✕ ${plain(plan.error.message)}`);
   if (plan.would_compact === false) return wide(`folds nothing: ${plain(plan.reason, 200)}`);
   const number = (value, all) => html`<td class="number" title=${all}>${value}</td>`;
-  return html`<tr>${title}${number(short(plan.tokens_after), count(plan.tokens_after))}
-    <td class="fill"><span style=${{ width: `${(100 * plan.tokens_after) / most}%` }}></span></td>${number(count(plan.messages_after))}
+  const left = plan.tokens_after;
+  return html`<tr>${title}${left == null ? number('–', plan.why) : number(short(left), count(left))}
+    <td class="fill"><span style=${{ width: `${(100 * (left ?? 0)) / most}%` }}></span></td>${number(count(plan.messages_after))}
     ${number(plan.model_calls ? count(plan.model_calls) : 'none')}${number(money(plan.money_now))}
     ${number(paysBack(plan).replace('pays back after ', '') || '–')}</tr>`;
 }
@@ -78,8 +79,11 @@ function Difference({ name, plan, base }) {
 // A fold that was made, in the numbers of a plan; before: its messages, those that stayed marked.
 export function describeMade(fold, before) {
   const leaving = before.filter((one) => one.number != null && !one.stays).map((one) => [one.number, one.number]);
-  const { label: words, tokens_before, tokens_after, messages_after, spent } = fold;
-  return { words, leaving, tokens_before, tokens_after, messages_after, model_calls: spent.calls, money_now: spent.dollars };
+  const { label: words, messages_after, spent } = fold;
+  const made = { words, leaving, messages_after, model_calls: spent.calls, money_now: spent.dollars };
+  // One of another branch or session was measured there, with other messages around it.
+  if (fold.trigger === 'carried') return { ...made, tokens_before: 0, tokens_after: null, why: 'it was made and measured elsewhere' };
+  return { ...made, tokens_before: fold.tokens_before, tokens_after: fold.tokens_after };
 }
 
 function Intro({ fold, before }) {

@@ -7,7 +7,12 @@ import { useLive } from './live.js';
 const DAYS = 14;
 const LEAST_MS = 15_000; // between two readings: a busy gateway changes something all the time
 
-const midnight = () => Math.floor(new Date().setHours(0, 0, 0, 0) / 1000);
+// When each of the last days began here: a day on which clocks are changed has 23 or 25 hours.
+const begins = () => {
+  const now = new Date();
+  const day = (back) => new Date(now.getFullYear(), now.getMonth(), now.getDate() - back) / 1000;
+  return Array.from({ length: DAYS }, (_, place) => Math.floor(day(DAYS - 1 - place))).join(',');
+};
 const dayOf = (at) => new Date((at + 43_200) * 1000); // noon, so that a change of the clock moves no day
 const WEEKDAYS = ['Su', 'Mo', 'Tu', 'We', 'Th', 'Fr', 'Sa'];
 
@@ -17,7 +22,7 @@ function useCosts() {
   const read = async () => {
     state.current = { read: Date.now(), timer: null };
     try {
-      setCosts(await getJson(`costs?${new URLSearchParams({ days: DAYS, midnight: midnight() })}`));
+      setCosts(await getJson(`costs?${new URLSearchParams({ begins: begins() })}`));
     } catch {
       // the list below says what is wrong
     }

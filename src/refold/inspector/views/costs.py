@@ -1,6 +1,7 @@
 """What each day cost: the sums that logs hold beside their reports, taken apart by the time of each."""
 
-from collections.abc import Iterable
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -14,6 +15,8 @@ from refold.stores import SessionInfo
 DAYS: Final = 14
 MOST_DAYS: Final = 92
 DAY: Final = 86_400
+_LONGEST_DAY: Final = 25 * 3_600
+"""Seconds of a day on which clocks are put back."""
 _STEP: Final = 900
 """Seconds that are added up together: every time zone begins its day at a quarter of an hour."""
 _MOST_SESSIONS: Final = 2_000
@@ -62,12 +65,12 @@ def _subtract(total: Spent, before: Spent) -> Spent:
     return Spent(**counts, dollars=None if counts["unpriced"] == counts["calls"] else dollars)
 
 
-def show_costs(scopes: Scopes, tenants: Iterable[str], days: int, midnight: int) -> dict[str, Any]:
-    """Return what each of the last days cost, the newest last.
+def show_costs(scopes: Scopes, tenants: Iterable[str], begins: Sequence[int]) -> dict[str, Any]:
+    """Return what each of some days cost, the newest last.
 
-    midnight   when this day began where the reader is
+    begins   when each day began where the reader is: one on which clocks are changed has 23 or 25 hours
     """
-    since = midnight - (days - 1) * DAY
+    since, days = begins[0], len(begins)
     spent: list[list[Spent]] = [[] for _ in range(days)]
     sessions = [0] * days
     left_out = 0
@@ -76,23 +79,23 @@ def show_costs(scopes: Scopes, tenants: Iterable[str], days: int, midnight: int)
             recent = [info for info in scope.store.sessions() if info.changed >= since]
             left_out += max(0, len(recent) - _MOST_SESSIONS)
             for info in recent[:_MOST_SESSIONS]:
-                by_day = _split_days(_read_steps(scope, info, since), since, days)
+                by_day = _split_days(_read_steps(scope, info, since), begins)
                 for day, part in by_day.items():
                     spent[day].append(part)
                     sessions[day] += 1
     rows = [
-        {"at": since + day * DAY, "sessions": sessions[day], "spent": total_spent(spent[day]).as_dict()}
+        {"at": begins[day], "sessions": sessions[day], "spent": total_spent(spent[day]).as_dict()}
         for day in range(days)
     ]
     whole = total_spent(part for parts in spent for part in parts)
     return {"days": rows, "spent": whole.as_dict(), "left_out": left_out}
 
 
-def _split_days(steps: dict[int, Spent], since: float, days: int) -> dict[int, Spent]:
+def _split_days(steps: dict[int, Spent], begins: Sequence[int]) -> dict[int, Spent]:
     by_day: dict[int, Spent] = {}
     for step, part in steps.items():
-        day = int((step * _STEP - since) // DAY)
-        if 0 <= day < days:
+        day = bisect_right(begins, step * _STEP) - 1
+        if day >= 0 and step * _STEP < begins[-1] + _LONGEST_DAY:
             by_day[day] = by_day.get(day, _NOTHING).plus(part)
     return by_day
 

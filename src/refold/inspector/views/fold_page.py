@@ -29,8 +29,7 @@ from refold.inspector.views.shown import (
 )
 from refold.redaction.redact import redact_item
 from refold.session.state.loaded_view import single_pieces
-from refold.session.steps.install_fold import BEGAN
-from refold.session.steps.read_entries import is_believed, usage_report
+from refold.session.steps.read_entries import BEGAN, is_believed, usage_report
 
 _USAGE: Final[frozenset[Kind]] = frozenset({"usage"})
 _HANDLE: Final = re.compile(r"#(\d{1,9})")

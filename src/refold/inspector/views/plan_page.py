@@ -143,7 +143,7 @@ def _explain_outside(stored: StoredSession, wanted: Wanted) -> str:
 def _plan_before(scope: Scope, stored: StoredSession, policy: Policy, wanted: Wanted) -> dict[str, Any]:
     """Plan what another policy had done where a fold was made; measured as the session measures."""
     mark = stored.find_fold(wanted.fold)
-    view = _read_view_before(scope, stored, mark.name)
+    view = _read_view_before(scope, stored, mark.first_name)
     items = [single for item in view.items for single in single_pieces(item)]
     if len(items) > MOST_LOADED:
         raise ApiError("refused", f"the view had {len(items):,} messages: no window holds so many")

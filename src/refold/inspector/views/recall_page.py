@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from refold.core.log.entries import SAID, Entry
 from refold.core.messages.message import Message, ToolCall, ToolResult
+from refold.core.messages.text_cutting import find_telling_word
 from refold.inspector.http.answers import ApiError
 from refold.inspector.scopes import Scope, Scopes
 from refold.inspector.views.session_page import MOST_LOADED, count_seen
@@ -191,7 +192,7 @@ def _find_tool(scope: Scope, found: _Found, message: Message) -> str:
 
 
 def cut_snippet(text: str, query: str) -> tuple[str, list[list[int]]]:
-    """Return the text around the first word of a query, and where its words stand in it.
+    """Return the text around the rarest word of a query, and where its words stand in it.
 
     >>> cut_snippet("the connection   pool is exhausted", "pool")
     ('the connection pool is exhausted', [[15, 19]])
@@ -199,8 +200,7 @@ def cut_snippet(text: str, query: str) -> tuple[str, list[list[int]]]:
     words = [re.escape(word) for word in re.findall(r"\w+", query)]
     pattern = re.compile(rf"\b(?:{'|'.join(words)})\w*" if words else r"(?!)", re.IGNORECASE)
     text = _SPACES.sub(" ", text)
-    match = pattern.search(text)
-    at = max(0, match.start() - _BEFORE) if match else 0
+    at = max(0, (find_telling_word(text, query) or 0) - _BEFORE)
     begin = text.rfind(" ", 0, at) + 1 if at else 0
     cut = text[begin : begin + _SNIPPET]
     front, end = "…" if begin else "", "…" if begin + _SNIPPET < len(text) else ""

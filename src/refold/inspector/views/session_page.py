@@ -124,6 +124,8 @@ def describe_fold(stored: StoredSession, name: str) -> dict[str, Any]:
         "standing": fold.standing,
         "covered_by": None if covering is None else stored.labels.get(covering.name),
         "trigger": mark.trigger,
+        "made_again": bool(mark.earlier),
+        "taken_from": mark.taken_from,
         "spent": mark.spent.as_dict(),
         "facts_kept": mark.facts,
         "line": find_redactor(show=False)(mark.line)[0][:LINE_CHARS],

@@ -93,8 +93,11 @@ function Head({ who, fold, undo, compare }) {
   const { canWrite } = usePage();
   const state = fold.standing ? (fold.covered_by ? `covered by ${fold.covered_by}` : 'stands') : 'undone';
   const time = fold.seconds == null ? '' : milliseconds(fold.seconds * 1000);
-  const trigger = fold.trigger ? `trigger ${fold.trigger}${fold.ratio == null ? '' : ` at ${percent(fold.ratio)}`}` : '';
-  const words = [fold.handle.replace('-', '–'), state, date(fold.at), trigger, fold.stages.join(', '), time];
+  const origin = fold.taken_from ? `taken over from session ${fold.taken_from}` : 'taken along from another branch';
+  const full = fold.ratio == null ? '' : ` at ${percent(fold.ratio)}`;
+  const trigger = fold.trigger === 'carried' ? origin : fold.trigger && `trigger ${fold.trigger}${full}`;
+  const again = fold.made_again && 'made again around what was brought back';
+  const words = [fold.handle.replace('-', '–'), state, date(fold.at), trigger, again, fold.stages.join(', '), time];
   return html`<div class="tools">
     <h2>▼ ${fold.label} <span class="quiet-text">${words.filter(Boolean).map((word) => plain(word, 80)).join(' · ')}</span></h2>
     <span class="spring"></span>

@@ -19,7 +19,7 @@ COLUMNS: Final = {
     "7": "recall, undo, pin",
     "8": "several at once",
     "9": "rewind",
-    "10": "reasoning, images, failed tools",
+    "10": "reasoning, images, documents, failed tools",
     "11": "off switch",
 }
 """The checks of the conformance suite, in the words of the matrix."""
@@ -90,7 +90,7 @@ def replace_overhead(known: Mapping[str, Any], measured: Mapping[str, Any]) -> d
 def write_matrix(results: Mapping[str, Any]) -> str:
     """Return the support matrix as Markdown; a cell with a number has a note below the table."""
     notes: list[str] = []
-    heads = ["adapter", "versions", *COLUMNS.values(), "modes", "overhead per turn"]
+    heads = ["adapter", "versions", *COLUMNS.values(), "modes", "overhead per turn (store)"]
     lines = ["| " + " | ".join(heads) + " |", "|" + "---|" * len(heads)]
     for adapter, runs in results.items():
         newest = runs.get("newest") or {}
@@ -101,13 +101,21 @@ def write_matrix(results: Mapping[str, Any]) -> str:
                 continue
             cells = [_write_cell(case["checks"].get(check), notes) for check in COLUMNS]
             load = newest.get("overhead_load", newest.get("load", MOST_LOAD + 1))
-            overhead = f"{case['overhead_ms']:.1f} ms" if load <= MOST_LOAD and "overhead_ms" in case else "-"
+            overhead = _write_overhead(case) if load <= MOST_LOAD else "-"
             page = str(case.get("page") or "").replace("docs/", "../")
             title = case.get("name") or adapter
             name = f"{f'[{title}]({page})' if page.startswith('../') else title} ({case.get('wire', '')})"
             lines.append("| " + " | ".join([name, versions, *cells, case.get("modes", ""), overhead]) + " |")
     lines += ["", *(f"{number}. {note}" for number, note in enumerate(notes, 1))] if notes else []
     return "\n".join(lines)
+
+
+def _write_overhead(case: Mapping[str, Any]) -> str:
+    """Return what Refold adds to a turn, and in brackets how much of it the store takes."""
+    if "overhead_ms" not in case:
+        return "-"
+    store = f" ({case['store_ms']:.1f})" if "store_ms" in case else ""
+    return f"{case['overhead_ms']:.1f} ms{store}"
 
 
 def _write_cell(check: Mapping[str, Any] | None, notes: list[str]) -> str:

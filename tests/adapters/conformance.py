@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conformance_case import WINDOW, Case, outline
+from conformance_case import PDF, WINDOW, Case, outline
 from conformance_overhead import measure_turns
 from conformance_running import (
     FULL,
@@ -42,6 +42,8 @@ from refold.testing import PIXEL, Provider
 ROOT = Path(__file__).parents[2]
 HUGE = 10_000_000
 """A window that nothing fills."""
+ROOMY = 16_000
+"""A window in which a document fits: without being read it counts as 3,000 tokens."""
 OFF = "umwelten"
 """A policy that folds only when it is asked to."""
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -216,17 +218,13 @@ class Conformance:
         turns = [write_turn(turn, parallel="parallel_calls" not in self.case.skips) for turn in range(1, 17)]
         for text in turns:
             running.turn("main", text)
-        ends = {1, 8, 15}
         with Provider(limit=WINDOW) as provider:
-            child = None
-            for number, text in enumerate(turns, 1):
-                child = child or Child(type(self), tmp_path / "killed", provider.url)
-                child.turn("main", text)
-                if number in ends:
+            for text in turns:  # killed after each of them, so that every turn is the first of a process
+                child = Child(type(self), tmp_path / "killed", provider.url)
+                try:
+                    child.turn("main", text)
+                finally:
                     child.kill()
-                    child = None
-            if child is not None:
-                child.kill()
         assert [read_request(request) for request in provider.requests] == [
             read_request(request) for request in running.provider.requests
         ]
@@ -370,6 +368,25 @@ class Conformance:
         assert PIXEL in _read_base64(running.provider.requests[-1])
         running.talk("k", 2, 4)
         assert PIXEL in _read_base64(running.provider.requests[-1])
+
+    @full
+    def test_10_a_document_is_sent_whole(self, tmp_path):
+        self.skip_if("document")
+        with (
+            Provider(limit=ROOMY) as provider,
+            Running(self.case, provider, tmp_path / "agent", window=ROOMY) as running,
+        ):
+            question = "Turn 1: what does it say? NOTOOL"
+            assert "Answer " in running.finish(running.agent.show_document("k", question, PDF))
+            assert PDF in _read_base64(provider.requests[-1])
+            running.talk("k", 2, 4)
+            assert PDF in _read_base64(provider.requests[-1])
+            running.session("k").compact(keep=2)
+            running.turn("k", write_turn(6))
+        for request in provider.requests:  # a fold may take it out, but never a part of it
+            sent = _read_base64(request)
+            assert PDF in sent or PDF[:40] not in sent
+        assert provider.problems == []
 
     @full
     def test_10_a_call_without_a_result_is_repaired_or_left_out(self, running):

@@ -24,6 +24,7 @@ of that agent.
 
 import json
 import re
+from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -34,6 +35,13 @@ import pytest
 import refold
 from refold.formats import get
 
+PDF = b64encode(
+    b"%PDF-1.4\n1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj\n"
+    b"2 0 obj<</Type/Pages/Kids[3 0 R]/Count 1>>endobj\n"
+    b"3 0 obj<</Type/Page/Parent 2 0 R/MediaBox[0 0 9 9]>>endobj\n"
+    b"trailer<</Root 1 0 R>>\n%%EOF\n"
+).decode()
+"""A document of one empty page."""
 SYSTEM = "You look into boxes and say what is in them."
 """The system prompt of every agent."""
 WINDOW = 4000
@@ -179,6 +187,10 @@ class Agent:
         """Do as `run` with a picture (PNG in base64) beside the text (check 10)."""
         raise NotImplementedError
 
+    def show_document(self, key: str, text: str, pdf: str) -> str:
+        """Do as `run` with a document (PDF in base64) beside the text (check 10)."""
+        raise NotImplementedError
+
     def interrupt(self, key: str, text: str) -> None:
         """Stop a turn after the model has called `look` and before its result is there (check 10)."""
         raise NotImplementedError
@@ -206,7 +218,7 @@ class Case:
 
     Names of checks: long_turn, history, usage, refusal_at_call, refusal_in_stream, refusal_event (behind a
     status of 200), second_refusal, other_error, resume, recall, unfold, pin, parallel_calls, threads, tasks,
-    one_key, rewind, signatures, empty_answer, failed_tool, image, interrupt, off.
+    one_key, rewind, signatures, empty_answer, failed_tool, image, document, interrupt, off.
     """
 
     def open(self, setup: Setup) -> Agent:
@@ -231,6 +243,7 @@ def need(*modules: str, extra: str) -> None:
 
 __all__ = [
     "MODEL",
+    "PDF",
     "SYSTEM",
     "WINDOW",
     "Agent",

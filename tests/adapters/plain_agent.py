@@ -37,6 +37,11 @@ class PlainAgent(Agent):
         picture = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{png}"}}
         return self._run(key, [{"type": "text", "text": text}, picture], stream=False)
 
+    def show_document(self, key, text, pdf):
+        document = {"filename": "page.pdf", "file_data": f"data:application/pdf;base64,{pdf}"}
+        content = [{"type": "text", "text": text}, {"type": "file", "file": document}]
+        return self._run(key, content, stream=False)
+
     def _run(self, key, content, stream):
         history = [*self.load(key), {"role": "user", "content": content}]
         self.save(key, history)

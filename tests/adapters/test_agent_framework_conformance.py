@@ -71,9 +71,14 @@ class FrameworkCaseAgent(Agent):
         self._save(key, session)
 
     async def show_image(self, key, text, png):
-        picture = Content.from_uri(f"data:image/png;base64,{png}", media_type="image/png")
-        asked = Message(role="user", contents=[Content.from_text(text), picture])
-        return await self._arun(key, asked)
+        return await self._show(key, text, f"data:image/png;base64,{png}", "image/png")
+
+    async def show_document(self, key, text, pdf):
+        return await self._show(key, text, f"data:application/pdf;base64,{pdf}", "application/pdf")
+
+    async def _show(self, key, text, uri, media_type):
+        shown = Content.from_uri(uri, media_type=media_type)
+        return await self._arun(key, Message(role="user", contents=[Content.from_text(text), shown]))
 
     async def close(self):
         await self._client.close()

@@ -171,6 +171,10 @@ class ChatAgent(ClientAgent):
         picture = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{png}"}}
         return self.run(key, [{"type": "text", "text": text}, picture])
 
+    def show_document(self, key, text, pdf):
+        document = {"filename": "page.pdf", "file_data": f"data:application/pdf;base64,{pdf}"}
+        return self.run(key, [{"type": "text", "text": text}, {"type": "file", "file": document}])
+
 
 class ResponsesAgent(ClientAgent):
     """The Responses API, with reasoning items that the caller sends back."""
@@ -216,6 +220,11 @@ class ResponsesAgent(ClientAgent):
     def show_image(self, key, text, png):
         picture = {"type": "input_image", "image_url": f"data:image/png;base64,{png}"}
         return self.run(key, [{"type": "input_text", "text": text}, picture])
+
+    def show_document(self, key, text, pdf):
+        data = f"data:application/pdf;base64,{pdf}"
+        document = {"type": "input_file", "filename": "page.pdf", "file_data": data}
+        return self.run(key, [{"type": "input_text", "text": text}, document])
 
 
 class MessagesAgent(ClientAgent):
@@ -268,6 +277,10 @@ class MessagesAgent(ClientAgent):
     def show_image(self, key, text, png):
         source = {"type": "base64", "media_type": "image/png", "data": png}
         return self.run(key, [{"type": "text", "text": text}, {"type": "image", "source": source}])
+
+    def show_document(self, key, text, pdf):
+        source = {"type": "base64", "media_type": "application/pdf", "data": pdf}
+        return self.run(key, [{"type": "text", "text": text}, {"type": "document", "source": source}])
 
 
 class ChatCase(Case):

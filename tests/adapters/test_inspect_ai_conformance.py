@@ -13,6 +13,7 @@ from inspect_ai.model import (
     ChatMessage,
     ChatMessageSystem,
     ChatMessageUser,
+    ContentDocument,
     ContentImage,
     ContentText,
     GenerateConfig,
@@ -94,6 +95,10 @@ class InspectAgent(Agent):
     async def show_image(self, key, text, png):
         picture = ContentImage(image=f"data:image/png;base64,{png}")
         return await self._say(key, ChatMessageUser(content=[ContentText(text=text), picture]))
+
+    async def show_document(self, key, text, pdf):
+        document = ContentDocument(document=f"data:application/pdf;base64,{pdf}", filename="page.pdf")
+        return await self._say(key, ChatMessageUser(content=[ContentText(text=text), document]))
 
     async def interrupt(self, key, text):
         history = [*self._load(key), ChatMessageUser(content=text)]

@@ -102,8 +102,14 @@ class LangChainAgent(Agent):
         self._from[key] = ends[turns].config
 
     def show_image(self, key, text, png):
-        picture = {"type": "image", "base64": png, "mime_type": "image/png"}
-        content = [{"type": "text", "text": text}, picture]
+        return self._show(key, text, {"type": "image", "base64": png, "mime_type": "image/png"})
+
+    def show_document(self, key, text, pdf):
+        data = {"base64": pdf, "mime_type": "application/pdf", "filename": "page.pdf"}
+        return self._show(key, text, {"type": "file", **data})
+
+    def _show(self, key, text, block):
+        content = [{"type": "text", "text": text}, block]
         asked = {"messages": [{"role": "user", "content": content}]}
         return self._build(self._saver).invoke(asked, self._take_config(key))["messages"][-1].text
 

@@ -103,6 +103,10 @@ class LiteLLMAgent(Agent):
         picture = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{png}"}}
         return self.run(key, [{"type": "text", "text": text}, picture])
 
+    def show_document(self, key, text, pdf):
+        document = {"filename": "page.pdf", "file_data": f"data:application/pdf;base64,{pdf}"}
+        return self.run(key, [{"type": "text", "text": text}, {"type": "file", "file": document}])
+
     def interrupt(self, key, text):
         history = self.begin(key, text)
         answer = self.adapter.completion(**self.request(key, history, False))

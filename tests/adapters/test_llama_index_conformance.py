@@ -11,7 +11,7 @@ from conformance_case import MODEL, SYSTEM, Agent, Case, Line, Setup, look, mask
 need("llama_index.core", "llama_index.llms.openai", extra="llama-index")
 
 from llama_index.core.agent.workflow import FunctionAgent
-from llama_index.core.base.llms.types import ChatMessage, ImageBlock, TextBlock
+from llama_index.core.base.llms.types import ChatMessage, DocumentBlock, ImageBlock, TextBlock
 from llama_index.core.memory import ChatMemoryBuffer
 from llama_index.core.tools import FunctionTool
 from llama_index.core.workflow import Context, JsonSerializer
@@ -75,6 +75,11 @@ class LlamaIndexAgent(Agent):
     async def show_image(self, key, text, png):
         picture = ImageBlock(image=base64.b64decode(png), image_mimetype="image/png")
         return await self.arun(key, ChatMessage(role="user", blocks=[TextBlock(text=text), picture]))
+
+    async def show_document(self, key, text, pdf):
+        data, kind = base64.b64decode(pdf), "application/pdf"
+        document = DocumentBlock(data=data, title="page.pdf", document_mimetype=kind)
+        return await self.arun(key, ChatMessage(role="user", blocks=[TextBlock(text=text), document]))
 
     def close(self):
         if self._refold is not None:

@@ -34,7 +34,7 @@ def open_models(wire, setup):
     name = MODEL[wire]
     if wire == "anthropic":
         kinds = (llm_anthropic.ClaudeMessages, llm_anthropic.AsyncClaudeMessages)
-        return [kind("claude-sonnet-4-5", base_url=setup.root) for kind in kinds]
+        return [kind("claude-sonnet-4-5", base_url=setup.root, supports_pdf=True) for kind in kinds]
     options = {"model_name": name, "api_base": setup.url, "supports_tools": True, "vision": True}
     return [kind(name, **options) for kind in (Chat, AsyncChat)]
 
@@ -87,7 +87,13 @@ class LlmAgent(Agent):
         return self._refold.session(key)
 
     def show_image(self, key, text, png):
-        return self.run(key, text, attachments=[llm.Attachment(type="image/png", content=b64decode(png))])
+        return self._show(key, text, "image/png", png)
+
+    def show_document(self, key, text, pdf):
+        return self._show(key, text, "application/pdf", pdf)
+
+    def _show(self, key, text, media_type, data):
+        return self.run(key, text, attachments=[llm.Attachment(type=media_type, content=b64decode(data))])
 
     def close(self):
         if self._refold is not None:

@@ -216,6 +216,53 @@ def test_items_that_a_callback_puts_in_front_belong_to_the_conversation():
     assert provider.requests[-1].messages[0]["content"] == "Be brief."
 
 
+def make_items(*words):
+    return [{"role": "user", "content": word} for word in words]
+
+
+def test_items_that_were_read_are_not_read_again(monkeypatch):
+    read, log = [], refold.AsyncSession.log
+
+    async def note_read(*arguments, **named):
+        entries = await log(*arguments, **named)
+        read.append(len(entries))
+        return entries
+
+    monkeypatch.setattr(refold.AsyncSession, "log", note_read)
+
+    async def work():
+        session = make_session()
+        await session.add_items(make_items("a", "b", "c"))
+        first = await session.get_items()
+        first[0]["content"] = "changed by the runner"
+        await session.add_items(make_items("d"))
+        return await session.get_items()
+
+    assert asyncio.run(work()) == make_items("a", "b", "c", "d")
+    assert read == [3, 2]  # the last known one and the new one
+
+
+def test_items_that_another_process_took_back_are_noticed(tmp_path):
+    address = f"sqlite:{tmp_path / 'refold.db'}"
+
+    async def work():
+        here, there = make_session(store=address), make_session(store=address)
+        await here.add_items(make_items("a", "b", "c"))
+        assert await here.get_items() == make_items("a", "b", "c")
+        await there.pop_item()
+        seen = [await here.get_items()]
+        await there.pop_item()
+        await there.add_items(make_items("x", "y", "z"))
+        seen.append(await here.get_items())
+        await there.clear_session()
+        seen.append(await here.get_items())
+        await here.aclose()
+        await there.aclose()
+        return seen
+
+    assert asyncio.run(work()) == [make_items("a", "b"), make_items("a", "x", "y", "z"), []]
+
+
 def test_a_popped_item_is_a_branch_and_a_cleared_session_begins_again():
     session = make_session(window=100_000)
 

@@ -75,6 +75,12 @@ class AgentsAgent(Agent):
         content = [{"type": "input_text", "text": text}, picture]
         return await self.arun(key, [{"role": "user", "content": content}])
 
+    async def show_document(self, key, text, pdf):
+        data = f"data:application/pdf;base64,{pdf}"
+        document = {"type": "input_file", "filename": "page.pdf", "file_data": data}
+        content = [{"type": "input_text", "text": text}, document]
+        return await self.arun(key, [{"role": "user", "content": content}])
+
     async def interrupt(self, key, text):
         options = {"session": self._open(key), "run_config": self._configure(key, self._client)}
         result = await agents.Runner.run(self._build(needs_approval=True), text, **options)

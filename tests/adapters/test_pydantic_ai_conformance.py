@@ -97,9 +97,14 @@ class PydanticAgent(Agent):
         self._path(key).write_bytes(ModelMessagesTypeAdapter.dump_json(history[: starts[-turns]]))
 
     async def show_image(self, key, text, png):
-        picture = BinaryContent(data=b64decode(png), media_type="image/png")
+        return await self._show(key, text, BinaryContent(data=b64decode(png), media_type="image/png"))
+
+    async def show_document(self, key, text, pdf):
+        return await self._show(key, text, BinaryContent(data=b64decode(pdf), media_type="application/pdf"))
+
+    async def _show(self, key, text, shown):
         told = {"message_history": self._load(key), "conversation_id": key}
-        result = await self._build(self._client).run([text, picture], **told)
+        result = await self._build(self._client).run([text, shown], **told)
         return self._save(key, result, result.output)
 
     async def interrupt(self, key, text):

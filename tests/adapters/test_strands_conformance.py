@@ -84,6 +84,10 @@ class StrandsAgent(Agent):
         picture = {"image": {"format": "png", "source": {"bytes": b64decode(png)}}}
         return self._end(key, await self._open(key).invoke_async([{"text": text}, picture]))
 
+    async def show_document(self, key, text, pdf):
+        document = {"document": {"format": "pdf", "name": "page", "source": {"bytes": b64decode(pdf)}}}
+        return self._end(key, await self._open(key).invoke_async([{"text": text}, document]))
+
     async def interrupt(self, key, text):
         self._stop.is_next = True
         with pytest.raises(Exception, match="stopped before the tool"):  # of Strands, around the hook's

@@ -97,12 +97,12 @@ def test_the_matrix_names_versions_and_reasons():
     skipped = {"passed": 0, "failed": [], "skipped": [{"test": "t", "reason": "rewind: no way back"}]}
     broken = {"passed": 1, "failed": ["t"], "skipped": []}
     checks = {"1": fine, "2": broken, "9": skipped, "10": {**skipped, "passed": 2}}
-    newest = {**run(checks, modes="sync", overhead_ms=0.84), "load": 1.5}
+    newest = {**run(checks, modes="sync", overhead_ms=0.84, store_ms=0.31), "load": 1.5}
     text = results.write_matrix({"x": {"newest": newest, "oldest": {**run({}), "version": "1.2"}}})
     row = next(line for line in text.splitlines() if line.startswith("| x "))
     cells = [cell.strip() for cell in row.strip("|").split("|")]
     assert cells[:5] == ["x (openai)", "1.2 to 1.4", "yes", "no", "-"]
-    assert cells[10:] == ["no (1)", "yes (1)", "-", "sync", "0.8 ms"]
+    assert cells[10:] == ["no (1)", "yes (1)", "-", "sync", "0.8 ms (0.3)"]
     assert text.endswith("1. rewind: no way back")
     busy = results.write_matrix({"x": {"newest": {**newest, "load": 9.0}}})
     assert "0.8 ms" not in busy

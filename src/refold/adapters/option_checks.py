@@ -5,7 +5,7 @@ from typing import Any
 
 from refold.arguments import check_options
 from refold.calls.summariser import check_ask
-from refold.core.tokens.units import parse_tokens
+from refold.core.tokens.units import parse_window
 from refold.errors import RefoldError
 from refold.policies import presets
 from refold.session import open as open_session
@@ -37,7 +37,7 @@ def check_session_options(options: Mapping[str, Any], on_event: Any) -> None:
     check_options(open_session, options)
     check_ask(options["ask"])
     if options["window"] is not None:
-        parse_tokens(options["window"])
+        parse_window(options["window"])
     presets.get(options["policy"])
 
 

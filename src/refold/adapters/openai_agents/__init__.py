@@ -27,7 +27,7 @@ from agents.tool_context import ToolContext
 
 from refold.adapters.base import Adapter, AsyncTurn, RecallTool, RecallWhen
 from refold.adapters.bridge import Bridge, Wire
-from refold.adapters.openai_agents.runs import OwnRequests
+from refold.adapters.openai_agents.runs import KnownItems, OwnRequests
 from refold.adapters.openai_agents.wire import Events, hold_errors, read_usage, to_client, write_tool
 from refold.calls.summariser import AskTarget
 from refold.core.compaction.policy import Policy
@@ -89,6 +89,7 @@ class RefoldSession(Adapter[Model], SessionABC):
         self.session_id = session_id
         self.session_settings = None
         self._own_requests = OwnRequests()
+        self._known = KnownItems()
 
     def read_ask(self, ask: AskTarget | Model) -> AskTarget:
         """Return who writes summaries, which may be a model of the SDK."""
@@ -99,7 +100,7 @@ class RefoldSession(Adapter[Model], SessionABC):
         self.sessions.store  # noqa: B018  # opened here, so that both have the same
         other = copy(self)
         other.session_id = other._key = session_id  # noqa: SLF001  # a copy of ours
-        other._own_requests = OwnRequests()  # noqa: SLF001
+        other._own_requests, other._known = OwnRequests(), KnownItems()  # noqa: SLF001
         return other
 
     def run_config(self, config: RunConfig | None = None) -> RunConfig:
@@ -145,16 +146,23 @@ class RefoldSession(Adapter[Model], SessionABC):
         if not items:
             return None
         await (await self._open_items()).rewind(len(items) - 1)
+        self._known = KnownItems()
         return items[-1]
 
     async def clear_session(self) -> None:
         """Take all items back."""
         if await self._read_items():
             await (await self._open_items()).rewind(0)
+            self._known = KnownItems()
 
     async def _read_items(self) -> list[Any]:
-        entries = await (await self._open_items()).log(kinds=["said"])
-        return [json.loads(entry.body) for entry in entries]  # the runner may change what it is given
+        session, known = await self._open_items(), self._known
+        entries = await session.log(kinds=["said"], first=known.count)
+        if not known.is_continued_by(entries):
+            known = KnownItems()
+            entries = await session.log(kinds=["said"])
+        self._known = known.plus(entries)
+        return [json.loads(body) for body in self._known.bodies]  # the runner may change what it is given
 
     async def _open_items(self) -> AsyncSession:
         return await self.sessions.aget(f"{self.session_id}:items")

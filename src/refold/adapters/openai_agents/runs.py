@@ -1,7 +1,10 @@
-"""Which requests of a runner belong to its conversation, and which to an agent that works inside it."""
+"""What a session knows of its runner: items that it has read, and which requests are of its conversation."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Final
+
+from refold.core.log.entries import Entry
 
 _WORDS: Final = frozenset({"message", "reasoning"})
 """Items of an answer after which the runner does nothing more."""
@@ -62,3 +65,29 @@ class OwnRequests:
         calls = (getattr(item, "call_id", None) for item in output)
         self._calls = frozenset(call for call in calls if call)
         self._is_running = any(item.type not in _WORDS for item in output)
+
+
+@dataclass(frozen=True, slots=True)
+class KnownItems:
+    """The items of a conversation that were read before, so that a run reads only what came since."""
+
+    bodies: tuple[str, ...] = ()
+    """Their JSON."""
+    last: str = ""
+    """The name of the last one, which stands for all before it: each name is made from the one before."""
+
+    @property
+    def count(self) -> int:
+        """Number of the last item that is known; 0 for none."""
+        return len(self.bodies)
+
+    def is_continued_by(self, entries: Sequence[Entry]) -> bool:
+        """True if entries, from the last known item on, go on from it."""
+        return not self.last or (bool(entries) and entries[0].name == self.last)
+
+    def plus(self, entries: Sequence[Entry]) -> "KnownItems":
+        """Return the known items with those that came since."""
+        new = entries[1:] if self.last else entries
+        if not new:
+            return self
+        return KnownItems((*self.bodies, *(entry.body for entry in new)), new[-1].name)

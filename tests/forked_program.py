@@ -8,6 +8,7 @@ runs the program to its end. What depends on the start itself (the locale, what 
 
 import atexit
 import contextlib
+import fcntl
 import functools
 import gc
 import importlib
@@ -19,6 +20,7 @@ import signal
 import socket
 import subprocess
 import sys
+import termios
 import time
 from pathlib import Path
 from typing import Any
@@ -79,9 +81,10 @@ class Forked(subprocess.Popen[bytes]):
 
 
 def is_forkable(environment: dict[str, str]) -> bool:
-    """Whether a program with this environment writes characters as one does that is forked: in UTF-8."""
+    """Whether a program with this environment is like one that is forked: it writes UTF-8 and has the same modules."""
     found = [environment.get(name) for name in LOCALE]
-    return found in ([None] * 5, ["C.UTF-8", None, None, None, None])
+    is_utf8 = found in ([None] * 5, ["C.UTF-8", None, None, None, None])
+    return is_utf8 and environment.get("PYTHONPATH") == os.environ.get("PYTHONPATH")
 
 
 @functools.cache
@@ -150,6 +153,8 @@ def take_over(request: dict[str, Any], streams: list[int]) -> None:
     """Have what a new process would have: streams, folder, environment, arguments."""
     if request["new_session"]:
         os.setsid()
+        if os.isatty(streams[0]):  # its terminal sends it signals, as when the window is closed
+            fcntl.ioctl(streams[0], termios.TIOCSCTTY, 0)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     for place, number in enumerate(streams):
         os.dup2(number, place)

@@ -205,6 +205,22 @@ def test_a_whole_number_of_any_kind_is_one(window):
         refold.measure(TALK, window=0.5)
 
 
+@pytest.mark.parametrize("window", [0, -5, "0", "many"])
+def test_a_window_that_is_none_is_named_in_the_error(window):
+    calls = (
+        lambda: refold.measure(TALK, window=window),
+        lambda: refold.compact(TALK, window=window),
+        lambda: refold.open("task", store="memory:", window=window),
+        lambda: refold.open("task", store="memory:").use(window=window),
+        lambda: refold.fit_files([{"path": "a", "content": "b"}], window=window),
+    )
+    for call in calls:
+        with pytest.raises(
+            RefoldError, match=rf"window={window!r} is not a number of tokens: .* more than 0"
+        ):
+            call()
+
+
 def test_none_stands_for_a_default_that_is_text_or_false():
     outcome = refold.compact(TALK, window=8_000, force=None, must_fit=None, focus=None)
     assert outcome.reason.startswith("not yet")

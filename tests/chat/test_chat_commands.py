@@ -174,6 +174,20 @@ def test_compact_is_accepted():
     assert chat.ui.asked[-1][1] == ("accept", "edit", "revert")
 
 
+def test_compact_tells_why_the_context_may_be_larger_than_before():
+    """The tool `recall` comes with the first fold, and a small fold may save less than that."""
+    chat = make_conversation(["It is " + "moored well. " * 8], window=200_000, tools=True)
+    say(chat, "How do we moor the ship?")
+    say(chat, "And the next one?")
+    assert "recall" not in str(chat.session.state.request.tools)
+    text = do(chat, "/compact truncate")
+    sizes = re.search(r": ([\d,]+) → ([\d,]+) tokens, ([\d,]+) of them for the tool recall", text)
+    before, after, added = (int(number.replace(",", "")) for number in sizes.groups())
+    assert "recall" in str(chat.session.state.request.tools)
+    assert after - added < before <= after
+    assert "for the tool recall" not in do(filled(tools=True), "/compact truncate")
+
+
 @pytest.mark.parametrize("answer", ["revert", KeyboardInterrupt()])
 def test_compact_is_reverted_to_the_very_state_before(answer):
     chat = filled(ui=ScriptedUser(answer))

@@ -2,39 +2,51 @@
 
 import contextlib
 import os
+import pty
 import re
+import termios
 import time
 
 import pexpect
 import pyte
-from cli_running import PROGRAM
+from cli_running import start
+from pexpect.fdpexpect import fdspawn
 
 PATIENCE = 300.0
 """Seconds after which a test gives up; only a hang takes so long, also on a busy machine."""
 
 
-class Terminal:
-    """A chat on a terminal of so many columns and lines."""
+class _Program(fdspawn):
+    """The program `refold` on a terminal of its own; it ends with that."""
 
-    def __init__(self, *args, columns=100, rows=30, env=None, program=PROGRAM):
+    def __init__(self, args, env, rows, columns, out):
+        master, slave = pty.openpty()
+        termios.tcsetwinsize(slave, (rows, columns))
+        streams = {"stdin": slave, "stdout": slave if out is None else out, "stderr": slave}
+        self.process = start(args, env, start_new_session=True, **streams)
+        os.close(slave)
+        super().__init__(master, encoding="utf-8", codec_errors="replace", timeout=PATIENCE)
+
+    def close(self):
+        """Close the window and wait for the program."""
+        super().close()
+        self.process.wait(PATIENCE)
+
+
+class Terminal:
+    """A chat on a terminal of so many columns and lines; `out` is the file that takes its standard output."""
+
+    def __init__(self, *args, columns=100, rows=30, env=None, out=None):
         self.screen = pyte.HistoryScreen(columns, rows, history=2_000, ratio=0.5)
         self.stream = pyte.Stream(self.screen)
         self.raw = ""
-        self.program = pexpect.spawn(
-            program[0],
-            [*program[1:], *map(str, args)],
-            dimensions=(rows, columns),
-            env={**os.environ, "PYTHONUNBUFFERED": "1", **(env or {})},
-            encoding="utf-8",
-            codec_errors="replace",
-            timeout=PATIENCE,
-        )
+        self.program = _Program(args, {**os.environ, **(env or {})}, rows, columns, out)
 
     def __enter__(self):
         return self
 
     def __exit__(self, *_):
-        self.program.close(force=True)
+        self.program.close()
 
     def read(self, seconds=0.05):
         """Let the screen show what has come."""
@@ -83,7 +95,7 @@ class Terminal:
 
     def resize(self, columns, rows):
         self.screen.resize(rows, columns)
-        self.program.setwinsize(rows, columns)
+        termios.tcsetwinsize(self.program.child_fd, (rows, columns))
 
     def ended(self) -> int:
         """The status with which the program ended."""
@@ -91,5 +103,4 @@ class Terminal:
             end = time.monotonic() + PATIENCE
             while time.monotonic() < end:
                 self.read(0.1)
-        self.program.wait()
-        return self.program.exitstatus if self.program.exitstatus is not None else -self.program.signalstatus
+        return self.program.process.wait(PATIENCE)

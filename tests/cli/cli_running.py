@@ -75,16 +75,23 @@ class _Pipe(io.BytesIO):
 def process(*args, stdin=b"", env=None, **more) -> Done:
     """Run as a process of its own, with pipes."""
     pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
-    with _start(args, {**os.environ, **(env or {})}, **pipes, **more) as program:
+    with start(args, {**os.environ, **(env or {})}, **pipes, **more) as program:
         out, err = program.communicate(stdin, timeout=300)
     return Done(program.returncode, out.decode(), err.decode())
 
 
-def _start(args, env, **options):
-    """Start the program: forked where its characters are written as here, else from nothing."""
+def start(args, env, **options):
+    """Start the program: forked where its environment allows that, else from nothing; on a terminal it heeds Ctrl-C."""
     if is_forkable(env):
         return Forked(args, env=env, **options)
-    return subprocess.Popen([*PROGRAM, *map(str, args)], env=env, **options)
+    taking = _take_terminal if options.get("start_new_session") else None
+    return subprocess.Popen([*PROGRAM, *map(str, args)], env=env, preexec_fn=taking, **options)  # noqa: PLW1509  # as below
+
+
+def _take_terminal():
+    """Make standard input the terminal that sends signals to this process, where it is one."""
+    if os.isatty(0):
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 
 def terminal(*args, env=None, columns=100, stdin=None, slow=False) -> Done:
@@ -94,7 +101,7 @@ def terminal(*args, env=None, columns=100, stdin=None, slow=False) -> Done:
     """
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
-    program = _start(
+    program = start(
         args,
         {**os.environ, "COLUMNS": str(columns), **(env or {})},
         stdin=slave if stdin is None else stdin,

@@ -9,7 +9,7 @@ import sys
 import pytest
 from chat_provider import calls, hangs, tells
 from chat_terminal import Terminal
-from cli_running import PROGRAM, run_cli, saved, started
+from cli_running import run_cli, saved, started
 
 import refold
 from fake_provider import VLLM, FakeProvider, status
@@ -249,8 +249,8 @@ def test_without_the_extra_a_terminal_gets_plain_lines(provider, tmp_path):
 
 def test_typed_answers_go_to_a_file_without_prompts(provider, tmp_path):
     provider.script = [tells("Yes.")]
-    command = f"{' '.join(PROGRAM)} chat --model {provider.url}/v1#m --window 8k --store memory: > out.txt"
-    with Terminal(program=("/bin/sh", "-c", command)) as terminal:
+    args = ("chat", "--model", f"{provider.url}/v1#m", "--window", "8k", "--store", "memory:")
+    with (tmp_path / "out.txt").open("wb") as out, Terminal(*args, out=out) as terminal:
         terminal.expect("begins, with m.*\n>")
         terminal.enter("hi")
         terminal.expect(r"> hi\n\[Context: 2 messages.*\n>")

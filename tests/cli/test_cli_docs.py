@@ -14,7 +14,7 @@ import subprocess
 import sys
 
 import pytest
-from cli_running import COMMANDS, ROOT, parser_of, run_cli
+from cli_running import COMMANDS, ROOT, Done, parser_of, process, run_cli
 
 PAGE = ROOT / "docs" / "cli.md"
 BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -54,15 +54,32 @@ def commands(block: str) -> list[tuple[str, list[str]]]:
 
 
 def printed(command: str) -> list[str]:
-    """What a command prints: run_cli this process where it is refold alone, else through a shell."""
+    """What a command prints: in this process where it is refold alone, else through pipes, else through a shell."""
     if re.fullmatch(r"refold [^|>;&]*", command):
         done = run_cli(*shlex.split(command)[1:])
         return (done.out + done.err).splitlines()
+    if " | " in command and not re.search(r"[>;&$]", command):
+        return piped(command.split(" | ")).splitlines()
     script = f'refold() {{ {shlex.quote(sys.executable)} -m refold.cli "$@"; }}\n{command}'
     ran = subprocess.run(
         ["sh", "-c", script], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=300, check=False
     )
     return ran.stdout.decode().splitlines()
+
+
+def piped(stages: list[str]) -> str:
+    """What commands print of which each reads what the one before it wrote; refold is not started anew."""
+    given, told = b"", ""
+    for stage in stages:
+        if stage.startswith("refold "):
+            done = process(*shlex.split(stage)[1:], stdin=given)
+        else:
+            ran = subprocess.run(
+                ["sh", "-c", stage], input=given, capture_output=True, timeout=300, check=False
+            )
+            done = Done(ran.returncode, ran.stdout.decode(), ran.stderr.decode())
+        given, told = done.out.encode(), told + done.err
+    return told + given.decode()
 
 
 def matches(shown: list[str], real: list[str]) -> bool:

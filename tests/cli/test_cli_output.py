@@ -421,6 +421,9 @@ def test_a_snippet_begins_near_the_word():
     assert cut_snippet("short text", "text") == "short text"
     assert cut_snippet("no such word", "x") == "no such word"
     assert "needle" in cut_snippet("hay " * 100 + "needle", "NEEDLE")[:60]
+    assert (
+        "limiter" in cut_snippet("the berth of the ship " * 40 + "and the limiter", "the crane limiter")[:60]
+    )
 
 
 def test_every_part_of_a_message_has_its_line():
@@ -455,7 +458,7 @@ def test_a_value_that_is_no_message_is_shown_as_its_json():
 
 def test_sums_with_unknown_parts_say_so():
     """Dollars are of what is known."""
-    assert format_spent(Spent(calls=2, dollars=0.5, unpriced=1)) == "$0.500 and more"
+    assert format_spent(Spent(calls=2, dollars=0.5, unpriced=1)) == "$0.500 + 1 call without a price"
     assert format_spent(Spent(calls=1, dollars=0.0)) == "$0"
 
 

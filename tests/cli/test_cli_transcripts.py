@@ -219,7 +219,7 @@ def test_a_file_that_may_not_be_read_says_so(files, monkeypatch):
         "refold.cli.input.sources.detect_agent", lambda _name: (_ for _ in ()).throw(PermissionError())
     )
     assert run_cli("measure", "sharegpt.json").status == 0
-    assert run_cli("show", "x/" + "y" * 5000).status == 1
+    assert run_cli("show", "x/" + "y" * 5000).status == 2
 
 
 def test_data_sets_and_conversations_by_number(files):
@@ -248,7 +248,7 @@ def test_a_transcript_without_words_is_refused(files):
 
 def test_a_file_that_is_a_session_and_a_session_that_is_no_file(files):
     done = run_cli("show", "nowhere.jsonl")
-    assert done.status == 1
+    assert done.status == 2
     assert done.err == "refold: there is no file nowhere.jsonl\n"
     (files / "plain.json").write_text('[{"role": "user", "content": "hi"}]')
     assert run_cli("show", "./plain.json", "--json").json["said"] == 1

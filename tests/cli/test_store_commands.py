@@ -266,8 +266,7 @@ def test_what_looks_like_a_file_is_refused_as_one(command, name, told, has_store
         request.getfixturevalue("one_store")
     more = {"recall": ("words",), "export": ("out",)}.get(command, ())
     done = run_cli(command, name, *more)
-    status = 2 if command in ("measure", "validate") else 1
-    assert (done.status, done.out, done.err) == (status, "", f"refold: {told}\n")
+    assert (done.status, done.out, done.err) == (2, "", f"refold: {told}\n")
 
 
 @pytest.mark.parametrize("args", COMMANDS_OF_A_SESSION, ids=" ".join)

@@ -27,7 +27,7 @@ from refold.core.tokens.calibration import Calibration, Counted, clamp_ratio
 from refold.core.tokens.counting import Counter, MemoizedCount
 from refold.core.tokens.estimate import FAMILY
 from refold.core.tokens.findings import Findings
-from refold.core.tokens.units import parse_tokens
+from refold.core.tokens.units import parse_window
 from refold.core.tokens.usage import Usage, read_usage
 from refold.errors import FormatError
 from refold.formats import Format
@@ -97,7 +97,7 @@ def read_conversation(messages: Sequence[Any], options: MeasureOptions | None = 
     visible = [counter.visible(message) for message in parsed]
     sizes = count_read(parsed, tuple(map(counter.count_with_text, parsed, visible)))
     given = options.window
-    window = policy.window(options.model) if given is None else Window(parse_tokens(given), None, "given")
+    window = policy.window(options.model) if given is None else Window(parse_window(given), None, "given")
     breakdown = _break_down(counter, sizes, options)
     reserve = policy.reserve.tokens(window.tokens, policy.output, window.output_tokens)
     usage = read_usage(options.usage)

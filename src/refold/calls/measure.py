@@ -21,7 +21,7 @@ from refold.core.messages import text_cutting
 from refold.core.messages.message import Message
 from refold.core.messages.plain_values import to_plain_messages
 from refold.core.tokens.counting import Counter
-from refold.core.tokens.units import parse_tokens
+from refold.core.tokens.units import parse_window
 from refold.policies import presets
 
 
@@ -119,7 +119,7 @@ def fit_files(
     """
     chosen = presets.get(policy)
     counter = choose_counter(chosen, model, count)
-    size = chosen.window(model).tokens if window is None else parse_tokens(window)
+    size = chosen.window(model).tokens if window is None else parse_window(window)
     output = max_tokens if max_tokens is not None else chosen.reserve.tokens(size, chosen.output)
     budget = file_budget.file_budget(size, used, output, fraction=chosen.file_fraction)
     for file in files:

@@ -39,7 +39,7 @@ def compact(conversation: Conversation, argument: str) -> None:
         raise RefoldError("nothing was said yet: there is nothing to compact")
     if not argument:
         refuse_if_unchanged(conversation)
-    before = conversation.store.head(session.name)
+    before, size = conversation.store.head(session.name), tools.measure_now(conversation)
     conversation.quiet = True
     try:
         policy = conversation.settings.make_policy(strategy) if strategy else None
@@ -53,7 +53,7 @@ def compact(conversation: Conversation, argument: str) -> None:
         why = explain_no_fold(outcome.reason, find_foldable_tokens(conversation, outcome.budget))
         conversation.ui.show(Note(f"nothing was folded: {why}"))
         return
-    _show_fold(conversation, outcome)
+    _show_fold(conversation, outcome, size)
     _decide(conversation, outcome, before.name)
 
 
@@ -76,7 +76,11 @@ def find_foldable_tokens(conversation: Conversation, budget: Budget) -> int | No
     return None if conversation.session.state.view.pins else budget.breakdown.history
 
 
-def _show_fold(conversation: Conversation, outcome: Outcome) -> None:
+def _show_fold(conversation: Conversation, outcome: Outcome, before: Budget) -> None:
+    """Show what a fold has done.
+
+    before   how full the context was, measured as it is measured now
+    """
     state = conversation.session.state
     fold = next(fold for fold in reversed(conversation.session.folds()) if fold.standing)
     known = state.view.fold(fold.name)
@@ -85,7 +89,10 @@ def _show_fold(conversation: Conversation, outcome: Outcome) -> None:
     removed = format_count(sum(each.last - each.first + 1 for each in ranges), "message")
     inserted = format_count(sum(len(edit.put) for edit in outcome.edits), "message")
     now = tools.measure_now(conversation)
-    sizes = f"{outcome.budget.used:,} → {now.used:,} tokens"
+    sizes = f"{before.used:,} → {now.used:,} tokens"
+    added = now.breakdown.tools - before.breakdown.tools
+    if added > 0 and now.used >= before.used:  # the fold saves less than that
+        sizes += f", {added:,} of them for the tool recall, which is offered from now on"
     conversation.ui.show(Note(f"Compacted {fold.handle} ({removed}) into {inserted}: {sizes}."))
     failed = (report.reason for report in outcome.receipt.stages if report.calls and not report.accepted)
     if why := next(failed, ""):

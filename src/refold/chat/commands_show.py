@@ -17,7 +17,7 @@ from refold.chat.display import (
     format_tokens,
 )
 from refold.core.log.entries import bare_name
-from refold.core.messages.text_cutting import first_line
+from refold.core.messages.text_cutting import find_telling_word, first_line
 from refold.core.tokens.units import format_count
 from refold.errors import RefoldError, install_hint
 from refold.session import operations
@@ -159,10 +159,8 @@ def recall(conversation: Conversation, argument: str) -> None:
 
 
 def _excerpt(text: str, query: str) -> str:
-    """Return the text from a little before the first word of the query."""
-    low = text.lower()
-    places = [at for word in query.lower().split() if (at := low.find(word)) >= 0]
-    start = max(0, min(places, default=0) - 40)
+    """Return the text from a little before the rarest word of the query."""
+    start = max(0, (find_telling_word(text, query) or 0) - 40)
     return ("…" if start else "") + " ".join(text[start : start + 400].split())
 
 

@@ -69,12 +69,14 @@ def run(args: Namespace, screen: Screen) -> int:
     window = parse_tokens(args.window or (WINDOW if args.model is None else SMALL))
     if window < LEAST:
         raise WrongUse(f"--window {args.window}: the task needs {LEAST:,} tokens at least")
-    task_tokens = refold.measure(task, window=window).breakdown.history
+    measured = refold.measure(task, window=window)
     stage = _Stage(screen, pause=0.0 if args.fast or not screen.live else SECONDS / len(task))
     with refold.open("demo", store="memory:", window=window, ask=args.model) as session:
         stage.say("A coding agent at work on a berth booking service, as it was recorded:")
-        size = f"{len(task):,} messages, {task_tokens:,} tokens"
+        size = f"{len(task):,} messages, {measured.breakdown.history:,} tokens"
         stage.say(f"{size}, played through a window of {window:,}.", "dim")
+        room = f"{measured.room:,} of it are for the request"  # the meter shows this number
+        stage.say(f"{room}, the rest is kept free for the answer.", "dim")
         session.subscribe(stage.show_fold)
         _play(session, task, window, stage)
         has_rule = RULE in json.dumps(session.view(), ensure_ascii=False)

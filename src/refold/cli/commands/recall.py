@@ -13,6 +13,7 @@ from refold.cli.output.log_lines import SHORT_NAME, short_name
 from refold.cli.output.screen import Screen
 from refold.cli.output.text import clean
 from refold.core.log.entries import bare_name
+from refold.core.messages.text_cutting import find_telling_word
 from refold.stores.reading.stored_messages import parse_stored
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ _HANDLE: Final = re.compile(r"\[?#\d+(?:\s*[-–…]\s*#?\d+)?\]?")
 _NAME: Final = re.compile(rf"b[23]:[0-9a-f]+|[0-9a-f]{{{SHORT_NAME},}}")
 """A name, or the beginning of one as it is shown; without `b2:` it may be just a word."""
 _BEFORE: Final = 40
-"""Characters shown before the first match, enough to see the context."""
+"""Characters shown before the match, enough to see the context."""
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -103,14 +104,13 @@ def _show_hit(hit: "Hit", query: str, screen: Screen) -> None:
 
 
 def cut_snippet(text: str, query: str) -> str:
-    """Return the text from shortly before the first word of the query.
+    """Return the text from shortly before the rarest word of the query.
 
     >>> cut_snippet("x " * 50 + "the needle is here", "needle")[:16]
     '…x x x x x x x x'
     """
     text = clean(text)
-    match = _query_pattern(query).search(text)
-    at = max(0, match.start() - _BEFORE) if match else 0
+    at = max(0, (find_telling_word(text, query) or 0) - _BEFORE)
     begin = text.rfind(" ", 0, at) + 1 if at else 0
     return ("…" if begin else "") + text[begin:]
 

@@ -95,10 +95,10 @@ def looks_like_file(name: str) -> bool:
     return _LIKE_A_FILE.match(name) is not None or bool(suggest_agent(name))
 
 
-def _refuse_file(name: str) -> Refused:
+def _refuse_file(name: str) -> WrongUse:
     from refold.cli.input.sources import describe_missing_file
 
-    return Refused(describe_missing_file(name))
+    return WrongUse(describe_missing_file(name))
 
 
 @contextmanager

@@ -1,6 +1,7 @@
 """The cost of model calls in words."""
 
 from refold.core.models.prices import Spent
+from refold.core.tokens.units import format_count
 
 
 def format_dollars(amount: float) -> str:
@@ -18,9 +19,12 @@ def format_spent(spent: Spent) -> str:
 
     >>> format_spent(Spent(calls=1, input=900, output=100, dollars=None)), format_spent(Spent())
     ('1,000 tokens', '')
+    >>> format_spent(Spent(calls=4, dollars=0.25, unpriced=1))
+    '$0.250 + 1 call without a price'
     """
     if not spent.calls:
         return ""
     if spent.dollars is None:
         return f"{spent.tokens:,} tokens"
-    return f"{format_dollars(spent.dollars)}{' and more' * bool(spent.unpriced)}"
+    rest = f" + {format_count(spent.unpriced, 'call')} without a price" if spent.unpriced else ""
+    return f"{format_dollars(spent.dollars)}{rest}"

@@ -218,6 +218,7 @@ def main() -> None:
     )
     parser.add_argument("--data", type=Path, help="a folder with recorded conversations, as evals read it")
     parser.add_argument("--limit", type=float, default=30, help="seconds that one measurement may take")
+    parser.add_argument("--rounds", type=int, help="measurements of each, of which the least counts")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     began = time.monotonic()
@@ -241,7 +242,7 @@ def main() -> None:
 
     sizes, seconds, limit = (SIZES[1:2], 0.3, 3.0) if options.quick else (SIZES, 1.0, options.limit)
     plan = [(step, size) for step in STEPS if step in steps for size in sizes]
-    rounds = 2 if options.quick else 1
+    rounds = options.rounds or (2 if options.quick else 1)
     try:
         rows = measured(subjects, plan, seconds=seconds, limit=limit, rounds=rounds, done=written)
         if options.data is not None and "kinds" in steps:

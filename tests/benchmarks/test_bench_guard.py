@@ -124,6 +124,8 @@ def test_our_own_figures_come_without_peers(tmp_path):
         "none",
         "--steps",
         "decide,estimate",
+        "--rounds",
+        "1",
         "--json",
         str(out),
     ]

@@ -145,3 +145,50 @@ def test_async_sessions_do_the_same():
 
     assert asyncio.run(second()) == view
     assert model.asked == 0
+
+
+def test_a_session_with_a_system_prompt_alone_takes_nothing_over(store):
+    """A prompt that fills the room makes a fold due before anything was said."""
+    opened = refold.open("first", store=store, window="8k", ask=Model())
+    with opened as session, pytest.warns(refold.RefoldWarning):
+        ready = session.prepare([{"role": "system", "content": "word " * 9_000}])
+    assert len(ready.messages) == 1
+
+
+def test_the_newest_message_is_not_hidden_by_a_fold_for_a_longer_conversation(store):
+    """There the fold kept what came later; here it would hide what the user asks now."""
+    messages, model = steps(20), Model()
+    fold_first(store, messages)
+    with refold.open("first", store=store, window="8k") as session:
+        end = int(session.folds()[-1].handle.rpartition("#")[2])
+    with refold.open("second", store=store, window="8k", ask=model) as session:
+        ready = session.prepare(messages[:end])
+    assert ready.messages[-1] == messages[end - 1]
+
+
+def test_a_fold_is_not_taken_over_if_a_provider_would_refuse_what_it_leaves(store):
+    """There a call had no result, so that one was made up; here it has its own."""
+    call = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+    shared = [
+        *steps(18),
+        {"role": "user", "content": "now look at that"},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+    ]
+    fold_first(store, [*shared, *steps(19, start=18)])
+    result = {"role": "tool", "tool_call_id": "c1", "content": "found. " * 80}
+    with refold.open("second", store=store, window="8k", ask=Model()) as session:
+        ready = session.prepare([*shared, result, *steps(34, start=30)])
+    assert not refold.validate(ready.messages, "openai")
+
+
+def test_several_folds_that_are_taken_over_save_what_the_log_says(store):
+    count = 20
+    with refold.open("first", store=store, window="8k", ask=Model()) as session:
+        while sum(fold.standing for fold in session.folds()) < 2:
+            session.prepare(steps(count))
+            count += 1
+        saved = session.stats().tokens_saved
+    with refold.open("second", store=store, window="8k", ask=Model()) as session:
+        session.prepare(steps(count - 1))
+        assert session.stats().folds == 2
+        assert session.stats().tokens_saved == saved

@@ -7,6 +7,7 @@ paid for once.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Any, Final
 
 from refold.calls.make_outcome import make_idle_outcome
@@ -14,15 +15,17 @@ from refold.calls.outcome import Outcome
 from refold.core.compaction.budget import Budget
 from refold.core.log.entries import SAID, Entry, make_entry
 from refold.core.log.remade_folds import carry_value
-from refold.core.log.view import Folded, MessageRange, project_marks, rename_folds
+from refold.core.log.view import Folded, MessageRange, Replacement, project_marks, rename_folds, step
+from refold.core.messages.speakers import find_user_turns
 from refold.errors import StoreError
 from refold.session.drivers import SessionFlow, StoreCall
+from refold.session.state.loaded_view import single_pieces
 from refold.session.state.session_state import SessionState
 from refold.session.steps.append import commit
 from refold.session.steps.context import context_state
 from refold.session.steps.install_fold import Attempt, record_fold
 from refold.session.steps.load import VIEW_MARKS, load_at_head, retry_on_conflict
-from refold.session.steps.read_entries import read_block
+from refold.session.steps.read_entries import fold_messages, read_block
 from refold.stores import Place
 
 TAKEN_FROM: Final = "taken_from"
@@ -36,7 +39,7 @@ def take_over_folds(state: SessionState, budget: Budget) -> SessionFlow[Attempt 
     """
 
     def act() -> SessionFlow[tuple[_KnownFolds, Entry] | None]:
-        if state.view.folds or state.view.pins or state.head is None:
+        if state.view.folds or state.view.pins or state.head is None or not state.view.said:
             return None
         place = state.head.place
         try:
@@ -46,6 +49,8 @@ def take_over_folds(state: SessionState, budget: Budget) -> SessionFlow[Attempt 
         if found is None:
             return None
         entries, said_items = _copy_folds(state, found), state.caller.said_items
+        if not entries:
+            return None
         yield from commit(state, entries)
         yield from load_at_head(state, said_items)
         return found, entries[-1]
@@ -58,7 +63,10 @@ def take_over_folds(state: SessionState, budget: Budget) -> SessionFlow[Attempt 
     state.accounting.invalidate_report()
     after = (yield from context_state(state)).budget
     found, entry = taken
-    return record_fold(state, entry, entry.value, _describe(state, found, budget, after), budget.used)
+    sizes = dict(state.accounting.fold_sizes)
+    attempt = record_fold(state, entry, entry.value, _describe(state, found, budget, after), budget.used)
+    state.accounting.restore_folds(sizes)  # the outcome is that of all folds together
+    return attempt
 
 
 def _describe(state: SessionState, taken: "_KnownFolds", before: Budget, after: Budget) -> Outcome:
@@ -136,11 +144,19 @@ def _choose_folds(
     """Return the folds that apply to the shared messages; none if no model was paid for any of them."""
     chosen: dict[str, Entry] = {}
     paid = False
+    loaded = state.loaded
+    turn = [loaded.view_items[place] for place in find_user_turns(loaded.messages)[-1:]]
+    newest = {state.view.said, *(item.first for item in turn if isinstance(item, MessageRange))}
     for fold, entry in standing:
         removed = [item for change in fold.changes for item in change.removed]
         applies = all(
             item.last <= shared if isinstance(item, MessageRange) else item.fold in chosen for item in removed
         )
+        if fold.said > shared:  # it left the newest messages of that session, which are others
+            gone = [
+                item for change in fold.changes for item in change.gone() if isinstance(item, MessageRange)
+            ]
+            applies = applies and not any(item.first <= at <= item.last for at in newest for item in gone)
         receipt: Mapping[str, Any] = entry.beside.get("receipt", {})
         calls = [call for report in receipt.get("stages", ()) for call in report.get("calls", ())]
         alike = not receipt or (
@@ -156,7 +172,10 @@ def _choose_folds(
 
 
 def _copy_folds(state: SessionState, taken: _KnownFolds) -> list[Entry]:
-    """Return the folds as entries of this session; they cost nothing here."""
+    """Return the folds as entries of this session; none if a provider would refuse what they leave.
+
+    They cost nothing here. Messages that are not shared may belong to those that are, as results to calls.
+    """
     names: dict[str, str] = {}
     entries: list[Entry] = []
     parent = "" if state.head is None else state.head.name
@@ -166,4 +185,12 @@ def _copy_folds(state: SessionState, taken: _KnownFolds) -> list[Entry]:
         entry = make_entry("fold", value, parent=parent, said=state.view.said, about=about, at=state.now())
         names[fold.name] = parent = entry.name
         entries.append(entry)
-    return entries
+    loaded, made = state.loaded, {entry.name: fold_messages(entry) for entry in entries}
+    shown = dict(zip(loaded.view_items, loaded.messages, strict=True))
+    items = [piece for item in reduce(step, entries, state.view).items for piece in single_pieces(item)]
+    left = [made[item.fold][item.place] if isinstance(item, Replacement) else shown[item] for item in items]
+    messages = [*loaded.messages[: loaded.fixed], *left]
+    if state.wire.positional:  # its ids follow from the order of calls and results
+        messages = list(state.wire.parse(state.wire.render(messages)))
+    before, after = ({found.rule for found in state.wire.check(each)} for each in (loaded.messages, messages))
+    return [] if after - before - {"open-call", "invalid-arguments"} else entries

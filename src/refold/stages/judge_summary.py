@@ -11,6 +11,7 @@ from refold.core.summaries.acceptance import (
     GOES_ON,
     continues_conversation,
     is_stand_in,
+    reject_copy,
     reject_reply,
     reject_text,
     reject_thin,
@@ -38,14 +39,13 @@ class SummaryJudge:
             return text.why if text.worth_retry else ""
         if not text or is_stand_in(text):
             return ""
-        conversation = "\n".join(
-            message.text[:2_000]
-            for message in leaving.messages
-            if find_speaker(message) in {"user", "assistant"}
-        )
+        speakers = [(find_speaker(message), message.text[:2_000]) for message in leaving.messages]
+        conversation = "\n".join(said for speaker, said in speakers if speaker in {"user", "assistant"})
+        answers = [said for speaker, said in speakers if speaker == "assistant"]
         sources = map(full_text, leaving.originals)
         replaced = leaving.task.counter.tokens(leaving.units)
-        return self._judge(leaving, text, conversation, sources=sources, replaced=replaced)
+        why = self._judge(leaving, text, conversation, sources=sources, replaced=replaced)
+        return why or reject_copy(text, conversation, answers)
 
     def reject_answer(self, leaving: Leaving, about: str, text: str) -> str:
         """Return why one of several answers is no summary of what it was asked about."""

@@ -1,5 +1,7 @@
 """Whether an answer is accepted as a summary, and the state of the work at the cut."""
 
+from functools import partial
+
 import pytest
 
 import refold
@@ -9,6 +11,7 @@ from refold.core.messages.message import Message
 from refold.core.summaries.acceptance import (
     is_stand_in,
     make_stand_in,
+    reject_copy,
     reject_reply,
     reject_text,
     reject_thin,
@@ -427,16 +430,52 @@ def test_many_blank_lines_become_one_except_in_code():
 
 def test_a_copy_of_the_conversation_is_no_summary():
     said = [f"THOUGHT: step {n} looks at the parser of module {n}." for n in range(8)]
-    conversation = "\n".join(said)
-    assert (
-        reject_text("\n".join(said[:5]), conversation) == "it copies the conversation instead of telling it"
-    )
+    reject = partial(reject_copy, conversation="\n".join(said), answers=said)
+    copies = "it copies the conversation instead of telling it"
+    assert reject("\n".join(said[:5])) == copies
     quoted = "\n".join(["## Rules of the user, word for word", *said[:3], "Everything else is done by now."])
-    assert (
-        reject_text(f"{quoted}\nThe parser was read in eight modules.\nNothing failed so far.", conversation)
-        == ""
+    assert reject(f"{quoted}\nThe parser was read in eight modules.\nNothing failed so far.") == ""
+    assert reject("\n".join(said[:3])) == ""
+    talk = [
+        "Please read the parser of dates.",
+        "The parser of dates has two faults.",
+        "Then mend both of them.",
+    ]
+    talk += ["Both faults are mended and tested."]
+    assert reject_copy("\n".join(talk), "\n".join(talk), talk[1::2]) == copies
+    whole = "\n".join(said[:4])
+    assert reject_copy(whole, whole, [whole]) == copies
+
+
+RULES = [f"- Rule {n}: never change a file of module {n}." for n in range(6)]
+CODE = [f"    module_{n} = read_module(path_of({n}))" for n in range(6)]
+TABLE = [f"| db{n}.harbour.lan | port 543{n} |" for n in range(6)]
+
+
+@pytest.mark.parametrize(
+    ("quoted", "answers"),
+    [
+        pytest.param(RULES, ["I follow them all."], id="rules of the user"),
+        pytest.param(
+            [*RULES, "I read module 1 first.", "Module 1 is read."],
+            ["I read module 1 first.", "Module 1 is read."],
+            id="rules and answers",
+        ),
+        pytest.param(["```", *CODE, "```"], CODE, id="code"),
+        pytest.param(CODE, CODE, id="indented code"),
+        pytest.param(TABLE, TABLE, id="table"),
+        pytest.param(
+            ["The plan, accepted by the user:", *RULES], ["\n".join(RULES), "\n".join(RULES)], id="plan"
+        ),
+    ],
+)
+def test_a_summary_may_quote_rules_code_and_tables(quoted, answers):
+    """The question asks for the user's words word for word, and for values as they stand."""
+    conversation = "\n".join([*quoted, *answers])
+    text = "\n".join(
+        ["## What the user wants", *quoted, "## Done", "- Module 3 was read and nothing was found."]
     )
-    assert reject_text("\n".join(said[:3]), conversation) == ""
+    assert reject_copy(text, conversation, answers) == ""
 
 
 @pytest.mark.parametrize("text", ["OK.", "Okay!", "Done.", "Understood, will do.", "N/A", "- none"])

@@ -3,9 +3,10 @@
 Each function gives a reason in words, or "" for good. `reject_reply` judges the reply: whether it is
 complete, and an answer rather than a tool call, a refusal or a request for the conversation. `reject_text`
 judges the text against what it stands for: whether it continues the conversation instead of summarising it,
-repeats the question, is in another language, or is too long. `reject_thin` asks for more the more a text
-stands for: a word or an empty phrase is no summary of a thousand tokens. On doubt a summary passes. Facts
-that a text lacks are counted in `facts`; whether it makes the history smaller is checked by the pipeline.
+repeats the question, is in another language, or is too long; `reject_copy` whether it copies it.
+`reject_thin` asks for more the more a text stands for: a word or an empty phrase is no summary of a thousand
+tokens. On doubt a summary passes. Facts that a text lacks are counted in `facts`; whether it makes the
+history smaller is checked by the pipeline.
 """
 
 import re
@@ -17,6 +18,7 @@ from typing import Final
 from refold.core.compaction.flow import Failed, Reply
 from refold.core.facts.sentences import split_sentences
 from refold.core.facts.words import compile_patterns, read_patterns
+from refold.core.summaries.tidy import mark_code
 
 _INCOMPLETE: Final = {"length", "max_tokens", "MAX_TOKENS", "incomplete", "max_output_tokens"}
 _REFUSED: Final = {"refusal", "content_filter", "SAFETY", "safety", "RECITATION"}
@@ -31,7 +33,6 @@ CALLED, WROTE_CALL = (
     "the model wrote a tool call instead of a summary",
 )
 GOES_ON: Final = "it goes on with the conversation instead of telling it"
-COPIES: Final = "it copies the conversation instead of telling it"
 WORTH_RETRY: Final = frozenset({CALLED, WROTE_CALL, GOES_ON})
 """Reasons that a second, clearer question may remove; the others would come again or cost as much again."""
 
@@ -89,8 +90,12 @@ _INVENTED_LINES: Final = 2
 parameters 4 to 8 were; a summary may quote one message so."""
 COPIED_LINES: Final = 4
 COPIED_SHARE: Final = 0.6
-"""Share of copied lines in a text of at least `COPIED_LINES` from which on it is a copy. A summary may
-quote a few lines."""
+"""Share of copied lines in a text of at least `COPIED_LINES` from which on it is a copy, if half of them are
+of the assistant, from several messages. The user's words are to be told word for word, and a plan may be."""
+WHOLE_SHARE: Final = 0.9
+"""The same for lines of one message of the assistant: what is quoted is announced."""
+_NO_PROSE: Final = ("    ", "\t", "|", "#")
+"""How lines of code and tables begin, which may be quoted, and headings."""
 LANGUAGE_WORDS: Final = 40
 """Words that both texts need before their languages are compared; fewer say too little."""
 _SAMPLE: Final = 20_000
@@ -134,8 +139,6 @@ def reject_text(
     lines = [line.strip() for line in text[:_SAMPLE].split("\n") if line.strip()]
     if loops or (len(lines) >= LOOP_LINES and len(lines) - len({*lines}) >= LOOPED_SHARE * len(lines)):
         return "it says the same again and again"
-    if _is_copy(lines, conversation):
-        return COPIES
     if most is not None and tokens > most:
         return f"it has {tokens:,} tokens, more than the {most:,} it may have"
     own, conversation_language = find_language(text), find_language(conversation)
@@ -183,13 +186,31 @@ def _is_echo(text: str, asked: str) -> bool:
     return len(sentences) > 1 and all(questions[:2]) and 2 * sum(questions) > len(sentences)
 
 
-def _is_copy(lines: list[str], conversation: str) -> bool:
-    """True if most lines of a text stand in the conversation, word for word."""
-    long_lines = [line for line in lines if len(line) >= _LEAST_LINE]
-    if len(long_lines) < COPIED_LINES:
-        return False
+def reject_copy(text: str, conversation: str, answers: Iterable[str]) -> str:
+    """Return why a text is no summary if most of its lines stand in a conversation and are no quotation.
+
+    `answers`: what the assistant said in it, message by message.
+    """
+    prose = [
+        line.strip()
+        for line, is_code in mark_code(text[:_SAMPLE].split("\n"))
+        if not is_code and len(line.strip()) >= _LEAST_LINE and not line.startswith(_NO_PROSE)
+    ]
+    if len(prose) < COPIED_LINES:
+        return ""
     said = {line.strip() for line in conversation.split("\n")}
-    return sum(line in said for line in long_lines) >= COPIED_SHARE * len(long_lines)
+    copied = sum(line in said for line in prose)
+    # A line that the assistant said again and again counts for its first message.
+    firsts: dict[str, int] = {}
+    for place, answer in enumerate(answers):
+        for line in answer.split("\n"):
+            firsts.setdefault(line.strip(), place)
+    places = [firsts[line] for line in prose if line in firsts]
+    if len(set(places)) == 1:
+        copies = len(places) >= WHOLE_SHARE * len(prose)
+    else:
+        copies = copied >= COPIED_SHARE * len(prose) and 2 * len(places) >= copied
+    return "it copies the conversation instead of telling it" if copies else ""
 
 
 def find_language(text: str) -> str:

@@ -61,14 +61,14 @@ def _is_kind_of_news(line: str) -> bool:
 def _split_at_headings(text: str) -> list[list[str]]:
     """Split a text into sections, each with its heading as the first line; code has no headings."""
     sections: list[list[str]] = [[]]
-    for line, is_code in _mark_code(text.split("\n")):
+    for line, is_code in mark_code(text.split("\n")):
         if line.startswith("#") and not is_code and sections[-1]:
             sections.append([])
         sections[-1].append(line)
     return sections
 
 
-def _mark_code(lines: Iterable[str]) -> Iterator[tuple[str, bool]]:
+def mark_code(lines: Iterable[str]) -> Iterator[tuple[str, bool]]:
     """Yield each line, and whether it is code or a fence of code; another kind of fence inside is code."""
     fence = ""
     for line in lines:
@@ -86,7 +86,7 @@ def _skip_repeated(lines: list[str], elsewhere: set[str], asked: set[str]) -> It
     said: Counter[str] = Counter()
     known = elsewhere if _is_kind_of_news(lines[0]) else set()
     before = ""
-    for line, is_code in _mark_code(lines):
+    for line, is_code in mark_code(lines):
         words = line.strip()
         is_prose = not is_code and len(words) >= _LEAST_LINE and not line.startswith(("    ", "\t"))
         repeats = words in known or words in asked or words == before or said[words] >= _MOST_SAID
@@ -100,7 +100,7 @@ def _skip_repeated(lines: list[str], elsewhere: set[str], asked: set[str]) -> It
 def _join_blanks(lines: list[str]) -> Iterator[str]:
     """Yield lines with one blank line where there are several, except in code."""
     was_blank = False
-    for line, is_code in _mark_code(lines):
+    for line, is_code in mark_code(lines):
         is_blank = not is_code and not line.strip()
         if not (is_blank and was_blank):
             yield line

@@ -18,6 +18,8 @@ import openai
 import refold
 
 PARAMETERS = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+NEEDS_STRICT_TOOLS = tuple(map(int, openai.VERSION.split("."))) < (3, 19, 1)
+"""True for versions whose async `chat.completions.stream` takes no other tools, with or without Refold."""
 
 
 class ClientAgent(Agent):
@@ -123,12 +125,30 @@ def _dump(value):
     return value.model_dump(mode="json", exclude_unset=True)
 
 
+def make_strict(function):
+    """Return a function with all parameters required, as the documentation shows it for `recall`."""
+    properties = {
+        name: {**value, "type": [value["type"], "null"]}
+        for name, value in function["parameters"]["properties"].items()
+    }
+    closed = {"type": "object", "properties": properties, "additionalProperties": False}
+    return {**function, "strict": True, "parameters": {**closed, "required": list(properties)}}
+
+
 class ChatAgent(ClientAgent):
     """Chat completions."""
 
     def define_look(self):
         function = {"name": "look", "description": look.__doc__, "parameters": PARAMETERS}
         return {"type": "function", "function": function}
+
+    def tools(self, key):
+        tools = super().tools(key)
+        return (
+            [{**tool, "function": make_strict(tool["function"])} for tool in tools]
+            if NEEDS_STRICT_TOOLS
+            else tools
+        )
 
     def request(self, history, tools):
         system = {"role": "system", "content": SYSTEM}

@@ -48,6 +48,7 @@ def test_answers():
     assert len(long) < 20_200
     assert "smaller stretch" in long
     assert history[14]["content"][:30] in session.answer_recall({"query": "question 7", "handle": ""})
+    assert "answer 1 " in session.answer_recall({"query": None, "handle": "#3-#4"})  # of a strict tool
 
 
 @pytest.mark.parametrize(

@@ -423,6 +423,36 @@ def test_a_section_that_begins_with_no_may_say_something(line):
     assert tidy_summary(text) == text
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        *(
+            "- No other files are to be changed.",
+            "No new files are to be created",
+            "- No files to be deleted",
+        ),
+        *("- No questions are to be asked.", "No decision was made on the colour of the form."),
+    ],
+)
+def test_a_section_with_one_rule_stays(line):
+    text = f"## What the user wants\n{line}\n## Done\n- the parser"
+    assert tidy_summary(text) == text
+
+
+def test_a_heading_that_comes_again_keeps_what_is_new_under_it():
+    """Summaries that no model joined stand side by side."""
+    first, again = "- Never push to main without a review.", "- Use tabs in every file of Go."
+    text = f"## What the user wants\n{first}\n---\n## What the user wants\n{again}"
+    assert tidy_summary(text) == text
+    assert tidy_summary(f"## Done\n{first}\n## Done\n{first}\n## Done") == f"## Done\n{first}"
+
+
+def test_a_first_line_without_a_heading_stays():
+    line = "The parser of dates is mended."
+    assert tidy_summary(f"{line}\n{line}") == line
+    assert tidy_summary(f"{line}\nEach with its reason.", "Each with its reason.") == line
+
+
 def test_many_blank_lines_become_one_except_in_code():
     text = "## Open\n\n\n\n- the docs\n```\na\n\n\nb\n```"
     assert tidy_summary(text) == "## Open\n\n- the docs\n```\na\n\n\nb\n```"

@@ -22,10 +22,13 @@ _SAYS_NOTHING: Final = re.compile(
     r"(?:[-*•] {0,3})?(?:none|nothing|n/a|not applicable|"
     r"(?:there (?:are|is|were|was) )?no (?:(?:open|failed|further|next|new|other|specific) ){0,2}"
     r"(?:requests?|tasks?|attempts?|files?|values?|decisions?|steps?|items?|questions?|corrections?)"
-    r"(?: (?:or|and) \w{1,20})?(?: (?:were|was|are|is|have been|to) [^.,;:\n]{1,40})?)\.?",
+    r"(?: (?:or|and) \w{1,20})?"
+    r"(?: (?:(?:were|was|have been) (?!to\b)\w{2,20}(?: (?:or|and) \w{2,20})?"
+    r"|(?:are|is) (?:open|pending|left|known|given|listed|mentioned|needed|planned|required|specified)"
+    r"|to (?:do|list|mention|note|report))(?: (?:yet|so far|by the user|in (?:the|this) \w{1,20}))?)?)\.?",
     re.IGNORECASE,
 )
-"""The one line of a section that has nothing to say. Behind a comma or a colon there may be something."""
+"""The one line of a section that has nothing to say. "No files are to be deleted" is a rule."""
 _CODE_FENCES: Final = ("```", "~~~")
 
 
@@ -43,13 +46,13 @@ def tidy_summary(text: str, asked: str = "") -> str:
     elsewhere: set[str] = set()
     for lines in _split_at_headings(text):
         left = list(_skip_repeated(lines, elsewhere, in_question))
-        is_news = _is_kind_of_news(lines[0])
+        is_news, is_again = _is_kind_of_news(lines[0]), lines[0].strip() in elsewhere
         if is_news:
             elsewhere |= {line.strip() for line in lines}
-        said = [line.strip() for line in left[1:] if line.strip()]
+        said = [line.strip() for line in left[lines[0].startswith("#") :] if line.strip()]
         if is_news and len(said) == 1 and _SAYS_NOTHING.fullmatch(said[0]):
             continue
-        if said or len(left) == len(lines):
+        if said or (len(left) == len(lines) and not is_again):
             kept += left
     return "\n".join(_join_blanks(kept))
 
@@ -88,7 +91,7 @@ def _skip_repeated(lines: list[str], elsewhere: set[str], asked: set[str]) -> It
     before = ""
     for line, is_code in mark_code(lines):
         words = line.strip()
-        is_prose = not is_code and len(words) >= _LEAST_LINE and not line.startswith(("    ", "\t"))
+        is_prose = not is_code and len(words) >= _LEAST_LINE and not line.startswith(("    ", "\t", "#"))
         repeats = words in known or words in asked or words == before or said[words] >= _MOST_SAID
         if not is_prose or not repeats:
             said[words] += is_prose

@@ -12,13 +12,13 @@ class Dear:
 
     model, provider, window = "gpt-4.1", "openai", 100_000
 
-    def __init__(self):
-        self.asked = 0
+    def __init__(self, text="The memory of q1, q2 and q3."):
+        self.asked, self.text = 0, text
 
     def __call__(self, _question):
         self.asked += 1
         return Answer(
-            text="The memory of q1, q2 and q3.",
+            text=self.text,
             model=self.model,
             provider=self.provider,
             input_tokens=100_000,
@@ -119,3 +119,16 @@ def test_an_edited_history_refunds_no_request(store):
         session.prepare([user, answer, user])
     with opened(store) as session:
         assert session.stats().spent.calls == 2
+
+
+def test_an_hour_counts_a_fold_once_that_is_made_again_around_a_pinned_message(store):
+    """The cap has room for a second summary: the fold around the pins costs nothing."""
+    dear = Dear("The user asked q1, q2 and q3 with alpha beta; the answers a1 and a2 were gamma delta. " * 3)
+    with opened(store, dear, max_dollars_per_hour=0.5) as session:
+        fill(session)
+        assert session.compact().compacted
+        session.pin("#5")
+        session.pin("#9")
+        fill(session)
+        assert session.compact().compacted
+    assert dear.asked == 2

@@ -11,6 +11,7 @@ from typing import Any, Final
 from refold.core.compaction import circuit_breaker
 from refold.core.compaction.model_calls import ModelCall
 from refold.core.log.entries import Entry
+from refold.core.log.remade_folds import AGAIN
 from refold.core.models.prices import Spent
 from refold.core.models.spending_limits import HOUR, Allowance, Bill, Caps, remaining_allowance, total_spent
 from refold.core.tokens.calibration import Calibration, Counted, clamp_ratio
@@ -171,6 +172,7 @@ class SpendingTotals:
         total = Spent.read(next(sums, None))
         # Parsing is expensive and most entries record no cost, so their text is looked at first.
         costs = [e for e in reversed(newest) if e.kind != "usage" and '"spent":' in e.about]
+        costs = [e for e in costs if f'"{AGAIN}":' not in e.about]  # to make a fold again costs nothing
         bills = tuple(Bill(at=e.at, spent=s) for e in costs if (s := Spent.read(e.beside.get("spent"))).calls)
         attempts = (entry for entry in newest if entry.kind == "attempt" and '"own":' in entry.about)
         own = (entry.beside.get("own") for entry in attempts)

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from refold.core.log.entries import Entry, make_entry
-from refold.core.log.remade_folds import KnownFold, find_hiding, remake_folds
+from refold.core.log.remade_folds import AGAIN, KnownFold, find_hiding, remake_folds
 from refold.core.messages.message import Message, Text
 from refold.core.messages.tool_pairs import link
 from refold.errors import RefoldError
@@ -38,7 +38,7 @@ def edit_summary(state: SessionState, fold: str, old: str, new: str) -> SessionF
             _edit_value(state, entry, old, new),
             parent=undone.name,
             said=entry.said,
-            about=entry.beside,
+            about={**entry.beside, **state.accounting.spending.recorded_sum, AGAIN: fold},
             at=state.now(),
         )
         yield from commit(state, [undone, again])

@@ -77,6 +77,27 @@ def test_a_short_write_is_made_in_the_event_loop(tmp_path, monkeypatch):
     assert set(threads[1:]) == {threading.get_ident()}
 
 
+def test_other_tasks_get_their_turns_between_short_writes():
+    """A write that waits for nobody does not leave the loop by itself, so that timeouts would never come."""
+    turns = []
+
+    async def take_turns():
+        while True:
+            turns.append("one")
+            await asyncio.sleep(0)
+
+    async def run():
+        session = refold.aopen("task", store="memory:", window="8k")
+        await session.say("first")
+        other = asyncio.create_task(take_turns())
+        for number in range(100):
+            await session.say(f"message {number}")
+        other.cancel()
+
+    asyncio.run(run())
+    assert len(turns) > 4
+
+
 def test_a_store_around_another_one_works_in_a_thread():
     store = ThreadsOfStore(refold.open_store("memory:"))
 

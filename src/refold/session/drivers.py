@@ -19,7 +19,8 @@ from collections.abc import Callable, Generator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar
+from itertools import count
+from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeAlias, TypeVar
 
 from refold.core.compaction.flow import Answerer, Asks, ask_in_parallel, ask_in_turn
 from refold.errors import RefoldError
@@ -28,6 +29,10 @@ if TYPE_CHECKING:
     import asyncio
 
 T = TypeVar("T")
+_OTHERS_EVERY: Final = 16
+"""Writes in an event loop after which other tasks get their turn. Fewer cost time; more let them wait for
+longer, and for ever where somebody says one message after another."""
+_WRITES: Final = count(1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,9 +196,7 @@ async def run_async(
         step = next(flow)
         while True:
             if isinstance(step, StoreCall):
-                value, error = None if step.at_once is None else step.at_once(), None
-                if value is None:
-                    value, error = await _try_call_in_thread(step.call, guard)
+                value, error = await _try_call_in_loop(step, guard)
                 step = flow.send(value) if error is None else flow.throw(error)
                 continue
             lock.release()
@@ -258,12 +261,16 @@ def _try_call(
         return None, error
 
 
-async def _try_call_in_thread(
-    call: Callable[[], Any], guard: Guard | None
-) -> tuple[Any, BaseException | None]:
+async def _try_call_in_loop(step: StoreCall, guard: Guard | None) -> tuple[Any, BaseException | None]:
+    """Do the same in an event loop: at once if that waits for nobody, else in a thread."""
     import asyncio  # expensive to import; whoever is here has imported it already
 
-    future = asyncio.ensure_future(asyncio.to_thread(_try_call, call, guard))
+    if step.at_once is not None:
+        if next(_WRITES) % _OTHERS_EVERY == 0:
+            await asyncio.sleep(0)
+        if (value := step.at_once()) is not None:
+            return value, None
+    future = asyncio.ensure_future(asyncio.to_thread(_try_call, step.call, guard))
     try:
         return await asyncio.shield(future)
     except asyncio.CancelledError:

@@ -424,6 +424,9 @@ def test_a_snippet_begins_near_the_word():
     assert (
         "limiter" in cut_snippet("the berth of the ship " * 40 + "and the limiter", "the crane limiter")[:60]
     )
+    # Inside a name, and in a text without blanks.
+    assert "limiter" in cut_snippet("the berth of the ship " * 40 + "crane_limiter", "limiter")[:80]
+    assert "港湾" in cut_snippet("天気は良いです。" * 60 + "明日は港湾を点検します。", "港湾")[:60]
 
 
 def test_every_part_of_a_message_has_its_line():

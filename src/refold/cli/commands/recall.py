@@ -111,7 +111,8 @@ def cut_snippet(text: str, query: str) -> str:
     """
     text = clean(text)
     at = max(0, (find_telling_word(text, query) or 0) - _BEFORE)
-    begin = text.rfind(" ", 0, at) + 1 if at else 0
+    begin = text.rfind(" ", 0, at) + 1
+    begin = begin if at - begin <= _BEFORE else at  # some languages have no blanks
     return ("…" if begin else "") + text[begin:]
 
 

@@ -280,11 +280,14 @@ def find_telling_word(text: str, query: str) -> int | None:
     >>> find_telling_word("the pool of the harbour: the crane limiter is open", "the limiter")
     35
     """
-    places: dict[str, list[int]] = {}
-    for word in dict.fromkeys(re.findall(r"\w+", query.lower())):
-        found = [match.start() for match in re.finditer(rf"\b{re.escape(word)}", text, re.IGNORECASE)]
-        if found:
-            places[word] = found
-    if not places:
-        return None
-    return min(places.items(), key=lambda item: (len(item[1]), -len(item[0])))[1][0]
+    words = list(dict.fromkeys(re.findall(r"\w+", query.lower())))
+    # A part of a name such as `crane_limiter`, and a word among others without blanks, begin inside one.
+    for begin in (r"\b", ""):
+        places = [
+            (len(found), -len(word), found[0].start())
+            for word in words
+            if (found := list(re.finditer(begin + re.escape(word), text, re.IGNORECASE)))
+        ]
+        if places:
+            return min(places)[2]
+    return None

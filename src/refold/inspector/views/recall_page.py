@@ -201,7 +201,8 @@ def cut_snippet(text: str, query: str) -> tuple[str, list[list[int]]]:
     pattern = re.compile(rf"\b(?:{'|'.join(words)})\w*" if words else r"(?!)", re.IGNORECASE)
     text = _SPACES.sub(" ", text)
     at = max(0, (find_telling_word(text, query) or 0) - _BEFORE)
-    begin = text.rfind(" ", 0, at) + 1 if at else 0
+    begin = text.rfind(" ", 0, at) + 1
+    begin = begin if at - begin <= _BEFORE else at  # some languages have no blanks
     cut = text[begin : begin + _SNIPPET]
     front, end = "…" if begin else "", "…" if begin + _SNIPPET < len(text) else ""
     spans = [[m.start() + len(front), m.end() + len(front)] for m in pattern.finditer(cut)]

@@ -123,6 +123,13 @@ def test_a_rule_is_repeated_unless_a_later_fold_reads_it_back():
     assert read_page(listed.text).of("constraint")
 
 
+def test_an_open_call_stands_beside_rules_that_are_repeated():
+    waits = Fact("open call", "bash: make deploy", "waits for its result", at=9, weight=3.6)
+    told = append_missing_facts(RULE.text, ledger(RULE, waits), 500, count, repeats=True)
+    assert waits.text in told.text
+    assert told.report.counts == (1, 1, 0)
+
+
 def test_rules_that_a_summary_lacks_take_its_room():
     many = ledger(
         *(replace(RULE, text=f"Rule {n}: never touch part {n} of the parser.", at=n) for n in range(40))

@@ -94,7 +94,8 @@ def append_missing_facts(
     if repeats:
         noted = {fact.key for fact in read_page(text).facts}
         again = (fact for fact in report.kept if fact.kind in RULE_KINDS and fact.key not in noted)
-        missing = missing.merge(again)
+        # All are of one ledger: merged anew, it would lose its open calls.
+        missing = Ledger(tuple(sorted((*missing.facts, *again), key=lambda fact: fact.at)))
     page = Page(count, tokens - count(f"\n\n{BEGIN}\n{END}"), seen=set(words_and_names(text)))
     is_work = len(ledger.of("done")) * 3 > len(ledger.of(*USER_KINDS))
     for title, share in (*(_WORK_SHARES if is_work else _TALK_SHARES), (SAID, 1.0)):

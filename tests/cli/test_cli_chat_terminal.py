@@ -58,7 +58,7 @@ def ready(terminal):
 
 def make_store(terminal):
     """Say that a store shall be made where none is."""
-    terminal.expect(r"there is no store [^?]*; make\s+a new one\? \[yes/no\]")
+    terminal.expect(r"there is no store [^?]*; make\s+a\s+new\s+one\? \[yes/no\]")
     terminal.enter("yes")
 
 

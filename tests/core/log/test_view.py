@@ -253,6 +253,23 @@ def test_the_first_message_of_a_change_stands_for_all_of_it():
     assert talk.view.originals(MessageRange(2, 3)) == (MessageRange(2, 3),)
 
 
+def test_a_message_that_is_shown_again_takes_the_place_of_its_other_forms():
+    """One fold shortened message 2; the next put two forms of it in place of that and of message 3."""
+    first = make_entry("fold", {"changes": [{"took": ["2-2"], "put": ["+0"]}]}, parent=ROOT, said=4)
+    taken = [f"{first.name}/0", "3-3"]
+    second = make_entry(
+        "fold", {"changes": [{"took": taken, "put": ["+0", "+1"]}]}, parent=first.name, said=4
+    )
+    view = step(step(View(said=4, items=(MessageRange(1, 4),)), first), second)
+    known = [
+        KnownFold(entry=first),
+        KnownFold(entry=second, stand_ins={2: frozenset({0, 1})}, sizes={0: 3, 1: 4}),
+    ]
+    for mark in remake_folds(view, second.name, known, {2: 9}, beside={}, at=0.0):
+        view = step(view, mark)
+    assert view.items == (MessageRange(1, 2), MessageRange(4, 4))
+
+
 def test_a_summary_stands_for_the_runs_before_messages_that_stay():
     """It stands in place of the last run, also in a later fold; what is shortened stands for itself."""
     short, gone = Change((MessageRange(7, 7),), (Replacement(OWN, 1),)), Change((MessageRange(1, 2),), ())

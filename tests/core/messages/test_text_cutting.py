@@ -15,6 +15,7 @@ from refold.core.messages.text_cutting import (
     Fitted,
     byte_size,
     clip,
+    find_telling_word,
     first_line,
     fit_text,
     head_and_tail,
@@ -576,3 +577,17 @@ class TestBoundaries:
         got.encode()
         assert byte_size(got) <= byte_size(text)
         assert well_formed(got) is got
+
+
+@pytest.mark.parametrize(
+    ("text", "query", "place"),
+    [
+        ("the crane and the limiter", "the limiter", 18),
+        ("the crane_limiter", "limiter", 10),  # a part of a name
+        ("港の制限値", "制限", 2),
+        ("the crane", "no such thing", None),
+        ("the crane", "", None),
+    ],
+)
+def test_the_rarest_word_of_a_query_is_found(text, query, place):
+    assert find_telling_word(text, query) == place

@@ -9,7 +9,7 @@ import pytest
 from talks import opened, sound, without_ids
 
 from refold import formats
-from refold.core.log.entries import Entry
+from refold.core.log.entries import Entry, make_entry
 from refold.core.messages.message import Message, Text, ToolCall, ToolResult
 from refold.errors import StoreError
 from refold.stores import open_store
@@ -178,6 +178,40 @@ def test_a_session_that_undid_folds_is_the_one_that_is_read_anew():
             assert session.state.loaded.messages == again.state.loaded.messages
             assert session.state.view == again.state.view
             assert session.stats() == again.stats()
+
+
+def test_a_call_and_its_results_are_joined_also_if_others_write_while_a_fold_is_undone():
+    """A fold of two places is undone whose summary a later one covers: half of the results are behind that."""
+    calls = tuple(ToolCall(name, "bash", {"command": name}) for name in ("one", "two"))
+    results = [Message("tool", (ToolResult(call.id, (Text(call.id),), name="bash"),)) for call in calls]
+    said = [Message("user", "build"), Message("assistant", calls), *results, Message("user", "go on")]
+    with contextlib.closing(open_store("memory:")) as store:
+        session = opened(store=store, window=WINDOW)
+        session.say(formats.get("openai").render(said))
+        summary = [{"wire": {"role": "user", "content": "<refold-summary>built</refold-summary>"}}]
+        names = []
+        for changes in (
+            [{"took": ["2-3"], "put": []}, {"took": ["4-4"], "put": ["+0"]}],
+            [{"took": ["1-1", "{0}/0"], "put": ["+0"]}],
+        ):
+            named = json.loads(json.dumps(changes).replace("{0}", "".join(names)))
+            head = store.head(session.name)
+            fold = make_entry("fold", {"changes": named, "messages": summary}, parent=head.name, said=5)
+            store.append(session.name, [fold], expect=head)
+            names.append(fold.name)
+        writes, append = [], store.append
+
+        def write_after_others(*arguments, **named):
+            writes.append(arguments)
+            if len(writes) == 2:  # the pairs are joined in the second write
+                opened(store=store, window=WINDOW).checkpoint("other")
+            return append(*arguments, **named)
+
+        store.append = write_after_others
+        session.unfold(names[0])
+        assert len(writes) > 3
+        assert not sound(session.view(), "openai")
+        assert [fold.standing for fold in session.folds()].count(True) == 1
 
 
 def test_undoing_a_fold_decodes_each_fold_at_most_twice(monkeypatch):

@@ -279,10 +279,12 @@ def pin(state: SessionState, handle: Any, *, pinned: bool = True) -> SessionFlow
 
 def unfold(state: SessionState, fold: str | FoldMade | None) -> SessionFlow[str | None]:
     """Undo a fold, the latest if none is named; returns its name, or None if nothing is folded."""
+    undone = ""
 
     def act() -> SessionFlow[str | None]:
+        nonlocal undone
         yield from reload_if_stale(state)
-        word = getattr(fold, "name", fold)
+        word: Any = undone or getattr(fold, "name", fold)
         if word is None:
             standing = [shortening for shortening in state.shortening_folds() if shortening.standing]
             if not standing:
@@ -295,12 +297,12 @@ def unfold(state: SessionState, fold: str | FoldMade | None) -> SessionFlow[str 
                 raise RefoldError(f"{problem} {str(word)!r}: `folds()` lists them")
             name = names[0]
         known = state.view.fold(name)
-        if known is not None and not known.standing:
-            return name
         said_items = state.caller.said_items  # the caller holds the same messages afterwards
-        yield from commit(state, [mark_entry(state, "unfold", {"fold": name})])
-        state.events.add(Unfolded(session=state.name, at=state.now(), fold=name))
-        yield from load_at_head(state, said_items, view_known=True)
+        if known is None or known.standing:
+            yield from commit(state, [mark_entry(state, "unfold", {"fold": name})])
+            undone = name  # others may write before the pairs are joined
+            state.events.add(Unfolded(session=state.name, at=state.now(), fold=name))
+            yield from load_at_head(state, said_items, view_known=True)
         if marks := (yield from join_pairs(state)):
             yield from commit(state, marks)
             yield from load_at_head(state, said_items)

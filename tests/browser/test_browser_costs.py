@@ -2,6 +2,8 @@
 
 import re
 import time
+from datetime import datetime
+from zoneinfo import ZoneInfo
 
 import pytest
 from gateway_clients import ask_claude, run_gateway
@@ -46,6 +48,17 @@ def test_the_days_of_all_sessions(watch, tmp_path, capsys, width):
         boxes = [bar.bounding_box() for bar in page.locator(".day").all()]
         frame = page.locator(".days").bounding_box()
         assert max(box["x"] + box["width"] for box in boxes) <= frame["x"] + frame["width"]
+
+
+@pytest.mark.parametrize("zone", ["Pacific/Kiritimati", "Pacific/Pago_Pago"])
+def test_a_day_has_the_date_of_the_reader(watch, tmp_path, zone):
+    """There noon is the day before in Greenwich, or the same day."""
+    store = f"sqlite:{tmp_path}/costs.db"
+    spend(store, "new", 0, 1)
+    with run_inspector(store) as url:
+        page = watch(url, timezone_id=zone).go("#/", ".day-bars")
+        today = datetime.now(ZoneInfo(zone)).date().isoformat()
+        assert page.locator(".day").last.get_attribute("title").startswith(f"{today}: ")
 
 
 def test_the_days_stand_over_the_traffic(watch, tmp_path):

@@ -1,7 +1,7 @@
 // What each of the last days cost, as a row of bars; tokens where no price is known.
 import { html, useEffect, useRef, useState } from './vendor/htm-preact.js';
 import { getJson } from './api.js';
-import { money, plural, short } from './format.js';
+import { date, money, plural, short } from './format.js';
 import { useLive } from './live.js';
 
 const DAYS = 14;
@@ -47,8 +47,7 @@ function makeMeasure(costs) {
 function describe(day, words) {
   const { spent, sessions } = day;
   const unpriced = spent.unpriced ? `, ${plural(spent.unpriced, 'request')} without a price` : '';
-  const date = dayOf(day.at).toISOString().slice(0, 10);
-  return `${date}: ${words(spent)}, ${plural(spent.calls, 'request')} in ${plural(sessions, 'session')}${unpriced}`;
+  return `${date(day.at).slice(0, 10)}: ${words(spent)}, ${plural(spent.calls, 'request')} in ${plural(sessions, 'session')}${unpriced}`;
 }
 
 export function Costs() {

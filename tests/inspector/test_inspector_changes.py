@@ -49,6 +49,25 @@ def test_folds_keep_their_labels_when_a_message_is_brought_back(address):
     assert plan["tokens_before"] == pytest.approx(before[0]["tokens_before"], rel=0.1)
 
 
+def test_a_fold_that_is_made_again_took_as_long_as_at_first(address):
+    clock = [1_000.0]
+
+    def ask(_):
+        clock[0] += 3.0
+        return "The user reads one module after another; rows without a value are skipped with a warning."
+
+    with refold.open("task", store=address, window=6_000, ask=ask, now=lambda: clock[0]) as session:
+        for number in range(40):
+            words = f"step {number}: rows without a value are skipped in the module, with a warning. " * 3
+            session.say([{"role": "user", "content": "go on"}, {"role": "assistant", "content": words}])
+        session.compact()
+        clock[0] += 3_600.0
+        session.pin("#4")
+    with inspecting(address, window=6_000) as served:
+        page = served.get("sessions/task/folds/F1")
+    assert (page["made_again"], page["seconds"]) == (True, 3.0)
+
+
 def test_unfold_rewind_pin_checkpoint_and_compact_do_what_the_library_does(tmp_path):
     by_page, by_library = (f"sqlite:{tmp_path / name}.db" for name in ("page", "library"))
     for address in (by_page, by_library):

@@ -56,7 +56,7 @@ def show_fold(scope: Scope, name: str, word: str) -> dict[str, Any]:
         "policy": mark.policy,
         "ratio": _find_ratio(scope, stored, mark, receipt),
         "model": _find_model(receipt),
-        "seconds": _find_seconds(entry),
+        "seconds": _find_seconds(mark, entry),
         "messages_before": _count_items(item for change in fold.changes for item in change.removed),
         "messages_after": _count_items(item for change in fold.changes for item in change.inserted),
         "next_request": _find_next_request(scope, stored, entry),
@@ -76,10 +76,10 @@ def _find_ratio(
     return mark.tokens_before / room if receipt.get("window") == window else None
 
 
-def _find_seconds(entry: Entry) -> float | None:
-    """Return how long a fold took; None where no model was asked, and in older logs."""
+def _find_seconds(mark: FoldMark, entry: Entry) -> float | None:
+    """Return how long a fold took at first; None where no model was asked, and in older logs."""
     began = entry.beside.get(BEGAN)
-    return round(max(0.0, entry.at - began), 3) if isinstance(began, int | float) else None
+    return round(max(0.0, mark.at - began), 3) if isinstance(began, int | float) else None
 
 
 def _count_items(items: Iterable[ViewItem]) -> int:

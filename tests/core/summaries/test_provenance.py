@@ -302,3 +302,23 @@ def test_what_an_earlier_summary_only_tells_makes_no_claim_true():
     text = "MARK19 is a setting of the loader."
     earlier = Message("user", (Text(text),), source=SUMMARY, meta={"kind": "summary", "text": text})
     assert CLAIMED in told("It was read. The user approved MARK19 for every step.", [*TALK, earlier])
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [
+        "The user asked for shorter release notes.",
+        "The user chose Postgres.",
+        "The user reported a failing login test and asked that only the fixture be fixed.",
+    ],
+)
+def test_a_claim_may_have_one_word_in_common_with_what_was_said(claim):
+    talk = [
+        user("Please look at the failing login test."),
+        user("Ok, fix the fixture, and do not touch the server."),
+        user("Now write release notes."),
+        user("Shorter please."),
+        user("Use Postgres."),
+    ]
+    text = f"## Done\n- {claim}\n- The work goes on."
+    assert quote_foreign_orders(text, collect_speech(talk, about=text)) == text

@@ -258,14 +258,15 @@ def collect_speech(
 ) -> Speakers:
     """Collect what was said in these messages, as far as a summariser saw it, and in the last request.
 
-    `about`: a text; messages without a word in common with it are skipped. `staying`: what people say in
-    messages that stay in the view. `found`: what was found in texts before.
+    `about`: a text; what the model and tools say without two words in common with it is skipped. `staying`:
+    what people say in messages that stay in the view. `found`: what was found in texts before.
     """
     found = Findings() if found is None else found
     words = None
     if about is not None:
         words = _find_words(as_displayed(about)) | _find_names(_strip_marks(as_displayed(about)))
-    speakers = Speakers(*(Speech(about=words, found=found) for _ in range(4)))
+    # All that people said: a claim is reworded, and may have one word in common with what it tells.
+    speakers = Speakers(Speech(found=found), *(Speech(about=words, found=found) for _ in range(3)))
     for text in (request, *staying):
         speakers.people.add(remove_program_text(text))
     for message in messages:

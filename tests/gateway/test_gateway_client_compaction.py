@@ -1,5 +1,6 @@
 """A client that compacts by itself: its request gets the view, is marked, and two turns stay as they come."""
 
+import asyncio
 import json
 
 import pytest
@@ -80,6 +81,25 @@ def test_the_request_for_a_summary_gets_the_view_and_is_marked(gateway, upstream
     assert [mark.name for mark in marks] == ["client-compaction"]
     play_request(gateway, client.request(STEPS))
     assert len(refold.open(name, store=store).folds()) > 0
+
+
+@pytest.mark.parametrize("client", [ClaudeCode(words=20), Codex(words=20)])
+def test_the_mark_is_not_written_in_the_event_loop(upstream, tmp_path, monkeypatch, client):
+    """A store may make it wait, and all other requests with it."""
+    loops, checkpoint = [], refold.Session.checkpoint
+
+    def note_loop(session, name):
+        loops.append(asyncio._get_running_loop())
+        return checkpoint(session, name)
+
+    monkeypatch.setattr(refold.Session, "checkpoint", note_loop)
+    histories = HistoryOptions(store=f"sqlite:{tmp_path}/talks.db", window=100_000)
+    with running_gateway(upstream, histories) as gateway:
+        for steps in range(1, 6):
+            play_request(gateway, client.request(steps))
+        compacts = claude_compacts if isinstance(client, ClaudeCode) else codex_compacts
+        play_request(gateway, compacts(client, 6))
+    assert loops == [None]
 
 
 def test_two_turns_after_it_are_not_folded(gateway, upstream, store):

@@ -1,5 +1,8 @@
 """Histories that fill their window are folded in passing; between folds the forwarded list only grows."""
 
+import asyncio
+import functools
+import importlib
 import json
 import logging
 import threading
@@ -8,7 +11,7 @@ from itertools import pairwise
 
 import pytest
 from client_bodies import ClaudeCode, Codex, Opencode
-from recording_upstream import LIMIT, play_request, running_gateway, send
+from recording_upstream import LIMIT, answer_json, play_request, running_gateway, send
 
 import refold
 from refold.gateway import HistoryOptions
@@ -318,3 +321,38 @@ def test_a_request_far_from_a_fold_needs_no_thread(upstream, tmp_path, monkeypat
         assert len(calls) == opened > 0
     with refold.open("opencode-openai:ses_e1ff888e3ffe", store=histories.store, window=WINDOW) as session:
         assert session.stats().said == len(client.request(9).body["messages"]) - 1  # but the system prompt
+
+
+def test_no_session_is_opened_in_the_event_loop(upstream, store, monkeypatch):
+    """To open one may close another, which waits for its fold; here another policy needs another session."""
+    many = importlib.import_module("refold.session.many")
+    loops, open_session = [], many.open_session
+
+    @functools.wraps(open_session)
+    def note_loop(*arguments, **options):
+        loops.append(asyncio._get_running_loop())
+        return open_session(*arguments, **options)
+
+    monkeypatch.setattr(many, "open_session", note_loop)
+    client = Opencode(words=20, restless=False)
+    with running_gateway(upstream, HistoryOptions(store=store, window=WINDOW)) as gateway:
+        for step in range(1, 8):
+            request = client.request(step)
+            request.headers |= {"x-refold-policy": "ripple"} if step > 4 else {}
+            play_request(gateway, request)
+    assert loops == [None, None]
+
+
+def test_a_fault_while_usage_is_taken_in_does_not_stop_the_answer(upstream, store, monkeypatch, caplog):
+    def fail(*_):
+        raise ValueError("a fault of our own")
+
+    client = Opencode(words=20, restless=False)
+    upstream.script = [answer_json({"usage": {"prompt_tokens": 900, "completion_tokens": 9}})]
+    with running_gateway(upstream, HistoryOptions(store=store, window=WINDOW)) as gateway:
+        for step in range(1, 4):
+            play_request(gateway, client.request(step))
+        monkeypatch.setattr("refold.session.session.observe", fail)
+        for step in range(4, 6):
+            assert play_request(gateway, client.request(step)).complete
+    assert "usage was not recorded" in caplog.text

@@ -100,6 +100,17 @@ class Sessions:
             unused.close()
         return session
 
+    def _get_at_once(self, name: str) -> Session | None:
+        """Return the session of a name in an event loop; None if it would be opened, or waited for."""
+        if not self._lock.acquire(blocking=False):
+            return None
+        try:
+            if name in self._open:
+                self._open.move_to_end(name)
+            return self._open.get(name)
+        finally:
+            self._lock.release()
+
     async def aget(self, key: str | int) -> AsyncSession:
         """Return the session of a key for an event loop."""
         from asyncio import get_running_loop  # expensive to import; whoever is here has imported it already

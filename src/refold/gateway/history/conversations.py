@@ -114,7 +114,7 @@ class Conversations:
             return
         try:
             rest = self._calls.observe_at_once(conversation, wire, answer)
-        except RefoldError as error:
+        except Exception as error:  # noqa: BLE001  # the answer must go on
             _warn_of_usage(error)
             return
         if rest is None:
@@ -309,7 +309,7 @@ async def _end_observing(work: Awaitable[object], on_end: Callable[[], None]) ->
         on_end()
 
 
-def _warn_of_usage(error: RefoldError) -> None:
+def _warn_of_usage(error: Exception) -> None:
     _LOGGER.warning("usage was not recorded (%s)", describe_fault(error))
 
 

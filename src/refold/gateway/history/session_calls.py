@@ -93,6 +93,11 @@ class _Asked:
     split: SplitBody
     history: NamedHistory
 
+    @property
+    def orders_summary(self) -> bool:
+        """True if the client compacts by itself here."""
+        return self.request.hints.compacts or ends_with_order(self.history.values[-1])
+
 
 class SessionCalls:
     """The sessions of one tenant; each method may wait for the store."""
@@ -159,7 +164,8 @@ class SessionCalls:
         self, conversation: Conversation, request: HistoryRequest, split: SplitBody, history: NamedHistory
     ) -> Turn | Callable[[], Turn]:
         """Do the same in an event loop; what would wait comes back as a call for a thread."""
-        session, asked = self._find_quick(conversation, request, split.model), _Asked(request, split, history)
+        asked = _Asked(request, split, history)
+        session = self._find_quick(conversation, asked)
         system, tools = self._memo.read_field(split.system), self._memo.read_field(split.tools)
         window = conversation.window
         if session is None or (
@@ -186,21 +192,22 @@ class SessionCalls:
             ready = rest.finish()
         return self._make_turn(conversation, session, asked, ready)
 
-    def _find_quick(self, conversation: Conversation, request: HistoryRequest, model: str) -> Session | None:
+    def _find_quick(self, conversation: Conversation, asked: "_Asked") -> Session | None:
         """Return a session that is open and far from its next fold; None if a call of it may take long."""
+        request, model = asked.request, asked.split.model
         session = self._find_live(conversation, request.wire)
         if session is None or conversation.quiet_turns or len(request.body) > conversation.short_bytes:
+            return None
+        if asked.orders_summary:  # a mark in the store follows
             return None
         settings, window = session.state.settings, self._find_window(request)
         same = (settings.model, settings.endpoint, conversation.window) == (model, request.endpoint, window)
         return session if same else None
 
     def _find_live(self, conversation: Conversation, wire: str) -> Session | None:
-        """Return the session of a conversation if it is open in this wire."""
-        session = self.live.get(conversation.name)
-        if session is None or session.state.settings.format != wire:
-            return None
-        return self._get_session(conversation, wire)  # it is used, so that others are closed before it
+        """Return the session of a conversation if it is open; to open one may close another, which waits."""
+        sessions = self._sessions.get((conversation.policy, wire))
+        return None if sessions is None else sessions._get_at_once(conversation.name)  # noqa: SLF001  # a part of `get`
 
     def _make_turn(self, conversation: Conversation, session: Session, asked: "_Asked", ready: Ready) -> Turn:
         """Return the turn of a history that its session has prepared."""
@@ -214,7 +221,7 @@ class SessionCalls:
         request.row.explain(_describe_fullness(session, ready))
         view = View(ready.messages, ready.origins, (came, ready.budget.used), fold, history.names[-1])
         conversation.requests += 1
-        if request.hints.compacts or ends_with_order(history.values[-1]):
+        if asked.orders_summary:
             _mark_compaction(conversation, session)
         return _make_turn(conversation, split, view, has_folds=has_folds)
 

@@ -69,6 +69,8 @@ class Adapter:
     """What the tests need beside the extra; `./folder` is a distribution of this repository."""
     newest: tuple[str, ...] = ()
     """The same, where an old version of the framework would not go with it."""
+    oldest: tuple[str, ...] = ()
+    """The same for old versions alone: libraries of their day, where those of today are too new for them."""
 
 
 ADAPTERS: Final = (
@@ -101,7 +103,7 @@ ADAPTERS: Final = (
         newest=("smolagents", "dspy<3.5"),  # CrewAI wants libraries of its own; its test is skipped
     ),
     Adapter("llama-index", "llama-index-core", "llama_index", ("llama-index-llms-openai",)),
-    Adapter("inspect-ai", "inspect-ai", "inspect_ai", ("openai", "anthropic")),
+    Adapter("inspect-ai", "inspect-ai", "inspect_ai", ("openai", "anthropic"), oldest=("anthropic<2",)),
     Adapter("llm-refold", "llm", "llm", ("./plugins/llm-refold", "llm-anthropic", "pexpect")),
 )
 
@@ -186,7 +188,7 @@ def list_requirements(adapter: Adapter, extras: Mapping[str, list[str]], version
     """Return what is installed for an adapter, as arguments of pip."""
     named = ["clients", "sqlite", *([adapter.name] if adapter.name in extras else [])]
     wanted = ["-e", f"{ROOT}[{','.join(named)}]"]
-    for other in (*adapter.also, *(() if version else adapter.newest)):
+    for other in (*adapter.also, *(adapter.oldest if version else adapter.newest)):
         wanted += ["-e", str(ROOT / other)] if other.startswith("./") else [other]
     return [*wanted, f"{adapter.package}=={version}" if version else adapter.package, *TOOLS]
 

@@ -171,6 +171,12 @@ def test_every_adapter_has_tests_and_its_requirements_name_the_extra():
         assert f"{ROOT}[clients,sqlite,{adapter.name}]" in wanted
 
 
+def test_old_versions_and_the_newest_have_libraries_of_their_own():
+    adapter = adapters.Adapter("x", "x", "x", ("both",), newest=("new",), oldest=("other<2",))
+    assert adapters.list_requirements(adapter, {}, "1.2")[2:5] == ["both", "other<2", "x==1.2"]
+    assert adapters.list_requirements(adapter, {}, None)[2:5] == ["both", "new", "x"]
+
+
 def test_the_range_of_a_distribution_of_its_own_is_read_there(tmp_path, monkeypatch):
     monkeypatch.setattr(adapters, "ROOT", tmp_path)
     (tmp_path / "plugin").mkdir()

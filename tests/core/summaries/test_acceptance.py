@@ -378,6 +378,12 @@ def test_code_and_a_command_that_is_needed_twice_stay(fence):
     assert tidy_summary(text) == text
 
 
+def test_a_table_stays_whole():
+    line = "| --------------- | ------ |"
+    text = f"## Files\n| path of the file | status |\n{line}\n## Values\n| name of the host | port |\n{line}\n{line}"
+    assert tidy_summary(text) == text
+
+
 def test_another_kind_of_fence_inside_code_is_code():
     line = "return parser.read_empty_lines()"
     text = f"~~~\n```\n{line}\n{line}\n```\n{line}\n{line}\n~~~\n## Done"

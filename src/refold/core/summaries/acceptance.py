@@ -18,7 +18,7 @@ from typing import Final
 from refold.core.compaction.flow import Failed, Reply
 from refold.core.facts.sentences import split_sentences
 from refold.core.facts.words import compile_patterns, read_patterns
-from refold.core.summaries.tidy import mark_code
+from refold.core.summaries.tidy import NO_PROSE, mark_code
 
 _INCOMPLETE: Final = {"length", "max_tokens", "MAX_TOKENS", "incomplete", "max_output_tokens"}
 _REFUSED: Final = {"refusal", "content_filter", "SAFETY", "safety", "RECITATION"}
@@ -94,8 +94,6 @@ COPIED_SHARE: Final = 0.6
 of the assistant, from several messages. The user's words are to be told word for word, and a plan may be."""
 WHOLE_SHARE: Final = 0.9
 """The same for lines of one message of the assistant: what is quoted is announced."""
-_NO_PROSE: Final = ("    ", "\t", "|", "#")
-"""How lines of code and tables begin, which may be quoted, and headings."""
 LANGUAGE_WORDS: Final = 40
 """Words that both texts need before their languages are compared; fewer say too little."""
 _SAMPLE: Final = 20_000
@@ -194,7 +192,7 @@ def reject_copy(text: str, conversation: str, answers: Iterable[str]) -> str:
     prose = [
         line.strip()
         for line, is_code in mark_code(text[:_SAMPLE].split("\n"))
-        if not is_code and len(line.strip()) >= _LEAST_LINE and not line.startswith(_NO_PROSE)
+        if not is_code and len(line.strip()) >= _LEAST_LINE and not line.startswith(NO_PROSE)
     ]
     if len(prose) < COPIED_LINES:
         return ""

@@ -30,13 +30,15 @@ _SAYS_NOTHING: Final = re.compile(
 )
 """The one line of a section that has nothing to say. "No files are to be deleted" is a rule."""
 _CODE_FENCES: Final = ("```", "~~~")
+NO_PROSE: Final = ("    ", "\t", "|", "#")
+"""How lines of code and tables begin, which may be quoted and may come again, and headings."""
 
 
 def tidy_summary(text: str, asked: str = "") -> str:
     """Return a summary without lines that tell nothing, and without sections that hold nothing else.
 
     Those are lines of the question, lines that were said before, and lines that say that there is nothing.
-    Code and short lines stay. A section may say a line twice, not in a row. What stands under two headings
+    Code, tables and short lines stay. A section may say a line twice, not in a row. What stands under two headings
     stays, unless both are kinds of news: two files may have one status.
 
     asked   the words of the question
@@ -91,7 +93,7 @@ def _skip_repeated(lines: list[str], elsewhere: set[str], asked: set[str]) -> It
     before = ""
     for line, is_code in mark_code(lines):
         words = line.strip()
-        is_prose = not is_code and len(words) >= _LEAST_LINE and not line.startswith(("    ", "\t", "#"))
+        is_prose = not is_code and len(words) >= _LEAST_LINE and not line.startswith(NO_PROSE)
         repeats = words in known or words in asked or words == before or said[words] >= _MOST_SAID
         if not is_prose or not repeats:
             said[words] += is_prose

@@ -380,7 +380,7 @@ def test_code_and_a_command_that_is_needed_twice_stay(fence):
 
 def test_a_table_stays_whole():
     line = "| --------------- | ------ |"
-    text = f"## Files\n| path of the file | status |\n{line}\n## Values\n| name of the host | port |\n{line}\n{line}"
+    text = f"## Files\n| path | status |\n{line}\n## Values\n| name of the host | port |\n{line}\n{line}"
     assert tidy_summary(text) == text
 
 

@@ -38,8 +38,8 @@ def tidy_summary(text: str, asked: str = "") -> str:
     """Return a summary without lines that tell nothing, and without sections that hold nothing else.
 
     Those are lines of the question, lines that were said before, and lines that say that there is nothing.
-    Code, tables and short lines stay. A section may say a line twice, not in a row. What stands under two headings
-    stays, unless both are kinds of news: two files may have one status.
+    Code, tables and short lines stay. A section may say a line twice, not in a row. What stands under two
+    headings stays, unless both are kinds of news: two files may have one status.
 
     asked   the words of the question
     """

@@ -251,3 +251,21 @@ def test_in_an_event_loop_a_failure_is_logged(caplog):
 def test_many_processes_have_holders_of_their_own(memory):
     one, two = opened(store=memory), opened(store=memory)
     assert f"{os.getpid()}-{id(one.state):x}" != f"{os.getpid()}-{id(two.state):x}"
+
+
+def test_a_thread_that_does_not_start_is_done_without(monkeypatch):
+    """The system may have no more threads for a moment: the fold is made when it is due."""
+    start, failed = threading.Thread.start, []
+
+    def fail_once(thread):
+        if thread.name == "refold-fold" and not failed:
+            failed.append(thread)
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", fail_once)
+    with opened(ask=Scripted(SUMMARY), background=True) as session:
+        for turns in range(5, 40):
+            session.prepare(talk(turns, size=620))
+        assert session.folds()
+    assert failed

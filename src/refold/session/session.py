@@ -383,7 +383,12 @@ class Session:
 
         thread = threading.Thread(target=work, name="refold-fold", daemon=True)
         self.state.set_pending_fold(wait)
-        thread.start()
+        try:
+            thread.start()
+        except RuntimeError as error:  # the system has no more threads now; the fold is made when it is due
+            self.state.set_pending_fold(None)
+            _LOGGER.warning("no fold is prepared in the background: %s", error)
+            return
         self._thread = thread  # now: another thread that closes the session can only join what runs
 
     def close(self) -> None:

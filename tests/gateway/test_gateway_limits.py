@@ -1,6 +1,7 @@
 """Deadlines, limits, who may come in, and what becomes of a side that leaves."""
 
 import asyncio
+import importlib
 import logging
 import socket
 import threading
@@ -402,6 +403,19 @@ def test_a_slow_reader_slows_its_upstream_and_fills_no_memory(gateway, upstream)
     connection.close()
     assert upstream.left.wait(LIMIT)
     assert sum(sent) < 50_000_000
+
+
+def test_a_stream_whose_event_does_not_end_fills_no_memory():
+    """What is read for its usage is kept until the event ends; the next one is read as any other."""
+    usage = importlib.import_module("refold.gateway.history.usage")
+    reader, most = usage.UsageReader(is_stream=True), 0
+    for _ in range(200):
+        reader.feed(b"x" * 65_536)
+        most = max(most, sum(map(len, reader._pieces)))
+    assert most <= usage.MAX_BYTES
+    reader.feed(b"\n\n")
+    reader.feed(b'data: {"usage": {"prompt_tokens": 7}}\n\n')
+    assert reader.finish() == {"usage": {"prompt_tokens": 7}}
 
 
 def test_a_reader_who_reads_nothing_is_left(upstream):

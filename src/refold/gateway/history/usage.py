@@ -6,7 +6,8 @@ from typing import Any, Final
 from refold.core.tokens.usage import read_usage
 
 MAX_BYTES: Final = 8 * 1024 * 1024
-"""Bytes of an answer that are looked at; a longer one tells no usage. Answers of models have some 100 kB."""
+"""Bytes of an answer, or of one event, that are looked at; a longer one tells no usage. Answers of models
+have some 100 kB."""
 _USAGE: Final = b'"usage"'
 _KEPT: Final = ("model", "stop_reason", "status")
 
@@ -18,6 +19,7 @@ class UsageReader:
         self._is_stream = is_stream
         self._pieces: list[bytes] = []
         self._size = 0
+        """Bytes of the answer, or of the event of a stream that has not ended yet."""
         self._found: dict[str, Any] = {}
 
     def feed(self, piece: bytes) -> None:
@@ -25,9 +27,10 @@ class UsageReader:
         if self._is_stream and not self._pieces and piece.endswith(b"\n\n") and _USAGE not in piece:
             return  # whole events without usage: nearly every piece of a stream
         self._size += len(piece)
-        if self._size > MAX_BYTES and not self._is_stream:
+        if self._size > MAX_BYTES:
             self._pieces.clear()
-            return
+            if not self._is_stream:
+                return
         self._pieces.append(piece)
         if self._is_stream and (b"\n\n" in piece or b"\r" in piece or b"\n" in piece[:1]):
             self._read_events()
@@ -48,7 +51,7 @@ class UsageReader:
         whole, mark, rest = text.rpartition(b"\n\n")
         if len(rest) > MAX_BYTES:
             rest = b""
-        self._pieces = [rest] if rest else []
+        self._pieces, self._size = [rest] if rest else [], len(rest)
         if mark and _USAGE in whole:
             for event in whole.split(b"\n\n"):
                 self._read_event(event)

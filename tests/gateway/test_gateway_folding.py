@@ -323,6 +323,26 @@ def test_a_request_far_from_a_fold_needs_no_thread(upstream, tmp_path, monkeypat
         assert session.stats().said == len(client.request(9).body["messages"]) - 1  # but the system prompt
 
 
+def test_a_long_message_is_taken_in_in_a_thread(upstream, store, monkeypatch):
+    """To count it takes long, though a fold may be far in a large window."""
+    loops, prepare = [], refold.Session._prepare_at_once
+
+    def note_size(session, messages, **fixed):
+        loops.append(max(len(str(message)) for message in messages))
+        return prepare(session, messages, **fixed)
+
+    monkeypatch.setattr(refold.Session, "_prepare_at_once", note_size)
+    client = Opencode(words=40, restless=False)
+    with running_gateway(upstream, HistoryOptions(store=store, window=1_000_000)) as gateway:
+        for step in range(1, 6):
+            play_request(gateway, client.request(step))
+        request = client.request(6)
+        request.body["messages"].append({"role": "user", "content": "word " * 40_000})
+        play_request(gateway, request)
+    assert loops
+    assert max(loops) < 100_000
+
+
 def test_no_session_is_opened_in_the_event_loop(upstream, store, monkeypatch):
     """To open one may close another, which waits for its fold; here another policy needs another session."""
     many = importlib.import_module("refold.session.many")

@@ -52,6 +52,8 @@ _TENANT_CONNECTIONS: Final = 2
 """Connections of one tenant to PostgreSQL, whose servers take 100 by default; the address may name others."""
 _MOST_MEASURED: Final = 64
 """System prompts and tools whose sizes are remembered; a client's own have some 100 kB."""
+_SHORT_BYTES: Final = 64 * 1024
+"""Bytes that a body may grow by to be taken in in the event loop: 5 ms, and a megabyte takes 30 ms."""
 _NOBODY: Final = "refold-gateway"
 """The name of a session that does not exist, to ask whether the store answers."""
 
@@ -404,9 +406,12 @@ def _prepare(conversation: Conversation, session: Session, messages: list[Any], 
 
 
 def _find_short_bytes(request: HistoryRequest, budget: Budget) -> int:
-    """Return how long a body may become before a fold may be due; a token has two bytes and more."""
+    """Return how long a body may become before a fold may be due, or before it takes long to count.
+
+    A token has two bytes and more.
+    """
     line = budget.room if budget.trigger_tokens is None else budget.trigger_tokens
-    return len(request.body) + 2 * (line - budget.used)
+    return len(request.body) + min(2 * (line - budget.used), _SHORT_BYTES)
 
 
 def _describe_fullness(session: Session, ready: Ready) -> str:

@@ -162,6 +162,23 @@ class TestTools:
         assert ("put_user", "src/b.py") in told(found, "name")
         assert told(found, "error") == [("E AssertionError: no", "pytest")]
 
+    @pytest.mark.parametrize(
+        ("said", "command"),
+        [
+            ("As it is:\n```python\nreturn 1\n```\nIt ignores `obj`.\n\n```bash\nmake\n```", "make"),
+            ("As it is:\n```python\nreturn 1\n```\nIt ignores `obj`.", "return 1"),
+            ("```\n\n```\nNothing to run.", None),
+            ("```bash\necho `date` > now.txt", "echo `date` > now.txt"),
+            (
+                "So.\n" * 1_000 + "```bash\ncat > a.py <<EOF\n" + "x = 1\n" * 900 + "EOF\n```",
+                "cat > a.py <<EOF",
+            ),
+        ],
+    )
+    def test_a_fence_that_ends_code_begins_no_command(self, said, command):
+        found = facts(assistant(said), user("<returncode>0</returncode>\n<output>\n</output>"))
+        assert [text for text, _ in told(found, "done")] == ([command] if command else [])
+
     def test_what_a_command_reads_and_writes_is_a_file(self):
         command = "head -n 20 a.py && cat 3.5 -- && tail -5 Makefile && echo x > for && echo y > /dev/null"
         assert told(facts(assistant(f"```bash\n{command}\n```")), "file") == [

@@ -56,7 +56,10 @@ _ARGUMENT_CHARS: Final = 100_000
 _ARGUMENT_DEPTH: Final = 20
 """Arguments beyond these are not read; both bound the work on hostile input."""
 
-_FENCED: Final = re.compile(r"```([\w+-]{0,20})\n([^`]{1,4000})")
+_FENCED: Final = re.compile(r"```([\w+-]{0,20})\n(.*?)(?:```(?=\s|\Z)|\Z)", re.DOTALL)
+"""A block of code with its language; the fence that ends it begins no other."""
+_FENCED_CHARS: Final = 4_000
+"""Characters of such a block that are read."""
 _SHELLS: Final = frozenset({"bash", "sh", "shell", "zsh", "console", "powershell", "mswea_bash_command"})
 _SPECIFIC: Final = re.compile(r"\b[\w.,:/-]{0,40}\d[\w.,:/-]{0,40}|\b\w[\w./-]{0,60}[/_.][\w./-]{1,60}")
 """Dates, amounts, numbers of orders, names of files: what somebody asks for again."""
@@ -175,9 +178,10 @@ class _MessageReader:
         # A model that calls no tools writes its command between fences: the last one, a shell's if any.
         fences = [
             (match[1].lower() in _SHELLS, place, match[2])
-            for place, match in enumerate(_FENCED.finditer(text))
+            for place, match in enumerate(_FENCED.finditer(message.text))
+            if match[2].strip()
         ]
-        self.command = max(fences)[2].strip() if fences else ""
+        self.command = max(fences)[2].strip()[:_FENCED_CHARS] if fences else ""
         self.command_at, self.file = at, ""
         self.facts.add_values(text.partition("```")[0], at, 1.5 if self.command else 2.0)
         if may_hold_list(text) and not self.command and not message.calls:

@@ -18,7 +18,8 @@ from refold.gateway.history.memo import NamedHistory
 LEAST_BYTES: Final = 64 * 1024
 """Histories that are shorter are taken apart as quickly."""
 MAX_BYTES: Final = 32 * 1024 * 1024
-"""Bytes of histories that are remembered; with the buffers of their messages they take twice as much."""
+"""Bytes of histories that are remembered. With what was read of their messages they take 6 times as much
+where a message has 300 characters, and 19 times where it has 20."""
 _OPEN_MESSAGES: Final = 2
 """Messages at the end that the next request may write otherwise."""
 _HEAD_BYTES: Final = 1024

@@ -3,6 +3,7 @@
 It is counted in this process. The caps of a session hold beside it.
 """
 
+import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -22,22 +23,25 @@ class TenantCap:
     def __init__(self, tokens: int | None, clock: Callable[[], float] = time.monotonic) -> None:
         self._tokens, self._clock = tokens, clock
         self._spent: deque[tuple[float, int]] = deque()
+        self._lock = threading.Lock()
 
     @property
     def is_reached(self) -> bool:
         """True if no more may be asked for now."""
         if self._tokens is None:
             return False
-        while self._spent and self._spent[0][0] <= self._clock() - _HOUR:
-            self._spent.popleft()
-        return sum(tokens for _, tokens in list(self._spent)) >= self._tokens
+        with self._lock:
+            while self._spent and self._spent[0][0] <= self._clock() - _HOUR:
+                self._spent.popleft()
+            return sum(tokens for _, tokens in self._spent) >= self._tokens
 
     def listen(self, event: Any) -> None:
         """Take in what an attempt to compact has spent; other events tell nothing of it."""
         receipt = getattr(event, "receipt", None)
         tokens = sum(call.prompt_tokens + call.answer_tokens for call in receipt.calls) if receipt else 0
         if tokens:
-            self._spent.append((self._clock(), tokens))
+            with self._lock:
+                self._spent.append((self._clock(), tokens))
 
     @contextmanager
     def hold(self, session: Session) -> Iterator[None]:

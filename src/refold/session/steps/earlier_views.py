@@ -146,7 +146,8 @@ def find_changed(known: Sequence[Any], body: Sequence[Any], start: int = 0) -> l
     """
     places: list[int] = []
     for first in range(0, len(known), BLOCK):  # most blocks are the same, which one step tells
-        old, new = known[first : first + BLOCK], body[start + first : start + first + BLOCK]
+        old = known[first : first + BLOCK]
+        new = body[start + first : start + first + len(old)]
         if old != new:
             end = min(len(old), len(new))
             places += [first + at for at in range(end) if old[at] is not new[at] and old[at] != new[at]]

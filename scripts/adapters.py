@@ -3,8 +3,7 @@
     python scripts/adapters.py                          every adapter, the newest version
     python scripts/adapters.py --only langchain,strands
     python scripts/adapters.py --oldest                 the oldest version that the extra allows
-    python scripts/adapters.py --find-oldest langchain  look for the oldest version that passes
-    python scripts/adapters.py --find-oldest llm-refold --since 0.30
+    python scripts/adapters.py --find-oldest langchain --since 1    look for the oldest version that passes
     python scripts/adapters.py --only litellm --fresh   build its environment anew
     python scripts/adapters.py --overhead               measure only what a turn costs, on an idle machine
 
@@ -86,10 +85,7 @@ ADAPTERS: Final = (
     Adapter("openai-agents", "openai-agents", "openai_agents"),
     Adapter("pydantic-ai", "pydantic-ai-slim", "pydantic_ai", ("pydantic-ai-slim[openai,anthropic]",)),
     Adapter(
-        "google-adk",
-        "google-adk",
-        "google_adk",
-        ("sqlalchemy", "aiosqlite", "greenlet", "litellm", "mcp"),
+        "google-adk", "google-adk", "google_adk", ("sqlalchemy", "aiosqlite", "greenlet", "litellm", "mcp")
     ),
     Adapter(
         "agent-framework", "agent-framework-core", "agent_framework", ("agent-framework-openai", "openai")
@@ -104,7 +100,13 @@ ADAPTERS: Final = (
     ),
     Adapter("llama-index", "llama-index-core", "llama_index", ("llama-index-llms-openai",)),
     Adapter("inspect-ai", "inspect-ai", "inspect_ai", ("openai", "anthropic"), oldest=("anthropic<2",)),
-    Adapter("llm-refold", "llm", "llm", ("./plugins/llm-refold", "llm-anthropic", "pexpect")),
+    Adapter(
+        "llm-refold",
+        "llm",
+        "llm",
+        ("./plugins/llm-refold", "llm-anthropic", "pexpect"),
+        oldest=("anthropic<1",),  # of llm-anthropic
+    ),
 )
 
 
@@ -257,8 +259,7 @@ def run_suite(adapter: Adapter, python: Path, *, full: bool, chosen: str = "") -
     version = _run(
         [str(python), "-c", f"import importlib.metadata as m; print(m.version('{adapter.package}'))"]
     )
-    python_version = ".".join(map(str, sys.version_info[:2]))
-    seconds = round(monotonic() - started)
+    python_version, seconds = ".".join(map(str, sys.version_info[:2])), round(monotonic() - started)
     tail = done.stdout[-4000:] if done.returncode else ""
     load = round(os.getloadavg()[0], 1)  # CPU times are only worth something on a machine that is idle
     about = {"version": version.strip(), "python": python_version, "seconds": seconds, "load": load}

@@ -15,12 +15,13 @@ def test_turns_and_compactions_in_any_order_lose_nothing(seed):
     assert found["acts"]["compact"] > 0
 
 
-@pytest.mark.parametrize(("seed", "case"), [(3, 822), (5, 1797), (5, 2077), (5, 2649)])
+@pytest.mark.parametrize(("seed", "case"), [(3, 822), (5, 1797), (5, 2077), (5, 2649), (11, 2506)])
 def test_what_a_campaign_once_found_stays_mended(seed, case, tmp_path):
     """3/822: somebody went back to before the only checkpoint while a model summarised what followed it.
 
     The others: the checker took for a summary's own what stands behind it as facts (1797), in a digest beside
-    it (2077), and in an earlier summary that was cut beside it (2649).
+    it (2077), and in an earlier summary that was cut beside it (2649). 11/2506: somebody went back to before
+    older messages were cut off, while a model was shown the mark in their place.
     """
     assert interleavings.case_of(seed, case, tmp_path / "case")[1] == []
 

@@ -376,3 +376,18 @@ def test_a_copy_of_a_text_on_another_branch_tells_no_more():
     moved = rebase_summaries(draft, before, copy)
     assert moved is not None
     assert moved.changes[0].removed == (Replacement(copy.folds[0].name, 1), MessageRange(4, 4))
+
+
+def test_messages_that_a_model_saw_only_through_an_older_text_are_not_hidden():
+    """Where that text does not stand, its messages are shown; it may have been a mark that tells nothing."""
+    before = folded(Change((MessageRange(1, 2),), put(0)))
+    older = Replacement(before.folds[0].name, 0)
+    draft = FoldDraft((Change((older, MessageRange(3, 4)), put(0)),), (SUMMARY,))
+    assert rebase_summaries(draft, before, View(said=6, items=(MessageRange(1, 6),))) is None
+    short = folded(Change((MessageRange(1, 1),), put(0)))
+    alone = FoldDraft(
+        (Change((Replacement(short.folds[0].name, 0), MessageRange(2, 4)), put(0)),), (SUMMARY,)
+    )
+    moved = rebase_summaries(alone, short, View(said=6, items=(MessageRange(1, 6),)))
+    assert moved is not None
+    assert moved.changes[0].removed == (MessageRange(1, 4),)

@@ -51,17 +51,19 @@ def rebase_summaries(draft: FoldDraft, before: View, after: View) -> FoldDraft |
 
 
 def _tells_more(removed: tuple[ViewItem, ...], change: Change, before: View, after: View) -> bool:
-    """True if a newer text tells of messages that the summary's model saw only through an older text.
+    """True if a view shows or tells otherwise what the summary's model saw only through an older text.
 
-    One that stands for the same messages as the older text does not: on another branch it is its copy.
+    The older text may say nothing of them, such as the mark where others were cut off. A text that stands
+    for the same messages is its copy on another branch.
     """
-    texts = [_find_numbers([item], before) for item in change.removed if isinstance(item, Replacement)]
-    newer = [item for item in removed if isinstance(item, Replacement) and item not in before.items]
     # A text for one message is that message, shortened.
-    return any(
-        len(numbers) > 1 and numbers not in texts and any(numbers & older for older in texts)
-        for numbers in (_find_numbers([item], after) for item in newer)
-    )
+    every = (_find_numbers([item], before) for item in change.removed if isinstance(item, Replacement))
+    texts = [numbers for numbers in every if len(numbers) > 1]
+    now = [item for item in removed if item not in before.items]
+    told = (_find_numbers([item], after) for item in now if isinstance(item, Replacement))
+    newer = [numbers for numbers in told if len(numbers) > 1 and numbers not in texts]
+    newer.append(_find_numbers((item for item in now if isinstance(item, MessageRange)), after))
+    return any(numbers & older for numbers in newer for older in texts)
 
 
 def _select_summaries(draft: FoldDraft) -> list[Change]:

@@ -60,8 +60,8 @@ def _tells_more(removed: tuple[ViewItem, ...], change: Change, before: View, aft
     every = (_find_numbers([item], before) for item in change.removed if isinstance(item, Replacement))
     texts = [numbers for numbers in every if len(numbers) > 1]
     now = [item for item in removed if item not in before.items]
-    told = (_find_numbers([item], after) for item in now if isinstance(item, Replacement))
-    newer = [numbers for numbers in told if len(numbers) > 1 and numbers not in texts]
+    every = (_find_numbers([item], after) for item in now if isinstance(item, Replacement))
+    newer = [numbers for numbers in every if len(numbers) > 1 and numbers not in texts]
     newer.append(_find_numbers((item for item in now if isinstance(item, MessageRange)), after))
     return any(numbers & older for numbers in newer for older in texts)
 

@@ -360,9 +360,11 @@ class Talk:
 
     def finish(self) -> list[str]:
         """Check the sums and that every fold can be undone."""
-        refusals = sum(len(provider.refusals) for provider in (self.own, self.other))
-        if refusals > self.allowed:
-            self.problems.append(f"{refusals} refusals, {self.allowed} allowed")
+        for provider in (self.own, self.other):  # what one says of a key tells nothing about the other's
+            if len(provider.refusals) > self.allowed:
+                self.problems.append(
+                    f"{provider.name}: {len(provider.refusals)} refusals, {self.allowed} allowed"
+                )
         stats = self.session.stats()
         told, billed = stats.totals.input + stats.summaries.input, self.own.billed + self.other.billed
         if told != billed:

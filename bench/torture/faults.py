@@ -38,10 +38,15 @@ _AFTER: Final = 6
 _PTRACER: Final = 0x59616D61
 _ANYBODY: Final = ctypes.c_ulong(-1)
 _CALLS: Final = {
-    "sqlite": ("pwrite64", "fdatasync", "fsync", "openat", "ftruncate", "fallocate", "unlink"),
-    "jsonl": ("write", "fdatasync", "fsync", "openat", "ftruncate", "link", "rename", "unlink"),
+    "sqlite": ("pwrite64", "fdatasync", "fsync", "openat", "ftruncate", "fallocate", "unlink", "unlinkat"),
+    "jsonl": (
+        *("write", "fdatasync", "fsync", "openat", "ftruncate", "link", "linkat"),
+        *("rename", "renameat", "unlink", "unlinkat"),
+    ),
 }
-_DATA: Final = frozenset({"write", "pwrite64", "fdatasync", "fsync", "ftruncate", "link", "rename"})
+_DATA: Final = frozenset(
+    {"write", "pwrite64", "fdatasync", "fsync", "ftruncate", "link", "linkat", "rename", "renameat"}
+)
 """Calls that an acknowledged append rests upon."""
 _RENAMED: Final = " after rename"
 _SPARE: Final = ("-shm", ".new", _RENAMED)
@@ -180,7 +185,7 @@ def traced(
     pid = forked()
     if pid == 0:
         _child(address, durability, go, theirs)
-    calls = ",".join(sorted({fault.call, "sendto", "rename"}))
+    calls = ",".join(sorted({fault.call, "sendto", "?rename", "?renameat"}))
     inject = f"inject={fault.call}:error={fault.error}:when={fault.number}"
     words = ["strace", "-f", "-y", "-s", "400", "-o", str(log), "-e", f"trace={calls}", "-e", inject]
     with subprocess.Popen([*words, "-p", str(pid)], stderr=subprocess.PIPE, text=True) as tracer:
@@ -205,7 +210,7 @@ def _parsed(log: str) -> Run:
         if injected := _INJECTED.match(line):
             hit = f"{injected[1]} {_path(injected[2])}{after}"
             act = told[-1][1] if told and told[-1][0] == "begin" else "close"
-        elif "rename(" in line:
+        elif re.search(r"\brename(?:at2?)?\(", line):  # some machines have renameat alone
             after = _RENAMED
         elif found := _TOLD.search(line):
             after = ""
@@ -217,7 +222,7 @@ def _parsed(log: str) -> Run:
 
 def _path(arguments: str) -> str:
     """What sort of file a call was about."""
-    named = re.search(r'[<"](/[^>"]*)[>"]', arguments)
+    named = re.search(r'[<"](/[^>"]*)[>"]', re.sub(r"AT_FDCWD<[^>]*>", "", arguments))
     name = Path(named[1]).name if named else "?"
     name = re.sub(r"[0-9a-f]{40}", "HASH", name)
     return re.sub(r"\.\d+\.[0-9a-f]+\.new$", ".new", name)

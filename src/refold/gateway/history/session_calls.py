@@ -16,21 +16,19 @@ from functools import partial
 from typing import Any, Final, cast
 from weakref import WeakValueDictionary
 
-from refold.calls.measure import measure
 from refold.calls.summariser import AskTarget
 from refold.core.compaction.budget import CROWDED, Budget
-from refold.core.compaction.policy import Policy
 from refold.errors import StoreError, describe_fault
 from refold.gateway.history.caller_summaries import Access, CallerSummariser, find_summary_model
 from refold.gateway.history.client_compaction import MARK, QUIET_TURNS, ends_with_order, keep_quiet
 from refold.gateway.history.hints import Hints
-from refold.gateway.history.known_conversations import Conversation, Plan
+from refold.gateway.history.known_conversations import Conversation
 from refold.gateway.history.known_prefix import KnownPrefixes
 from refold.gateway.history.memo import MessageMemo, NamedHistory
-from refold.gateway.history.sizes import count_history, estimate_came
+from refold.gateway.history.sizes import FixedSizes, count_history, describe_fullness, estimate_came
 from refold.gateway.history.split import SplitBody
 from refold.gateway.history.tenant_cap import TenantCap
-from refold.gateway.history.turns import Turn, View, is_unchanged, plan_view
+from refold.gateway.history.turns import Turn, View, write_turn
 from refold.gateway.history.watched_store import StoreBreaker, WatchedStore
 from refold.gateway.options import HistoryOptions
 from refold.inspector.live.traffic import TrafficRow
@@ -50,8 +48,6 @@ _SHARE_OF_MODEL: Final = 0.75
 """Share of a request's deadline that a summary may take; the rest is for a fold without a model."""
 _TENANT_CONNECTIONS: Final = 2
 """Connections of one tenant to PostgreSQL, whose servers take 100 by default; the address may name others."""
-_MOST_MEASURED: Final = 64
-"""System prompts and tools whose sizes are remembered; a client's own have some 100 kB."""
 _SHORT_BYTES: Final = 64 * 1024
 """Bytes that a body may grow by to be taken in in the event loop: 5 ms, and a megabyte takes 30 ms."""
 _NOBODY: Final = "refold-gateway"
@@ -117,7 +113,7 @@ class SessionCalls:
         """Those of open sessions, by wire and name."""
         self.live: WeakValueDictionary[str, Session] = WeakValueDictionary()
         """The sessions that are open, by name."""
-        self._measured: dict[tuple[Any, ...], tuple[Budget, Any, Any]] = {}
+        self._fixed_sizes = FixedSizes(options.make_policy)
 
     def check_store(self) -> bool:
         """Return whether the store answers."""
@@ -220,12 +216,12 @@ class SessionCalls:
         came = estimate_came(session, size, ready.budget)
         conversation.short_bytes = _find_short_bytes(request, ready.budget)
         fold = "made" if ready.fold else "ready"
-        request.row.explain(_describe_fullness(session, ready))
+        request.row.explain(describe_fullness(session, ready))
         view = View(ready.messages, ready.origins, (came, ready.budget.used), fold, history.names[-1])
         conversation.requests += 1
         if asked.orders_summary:
             _mark_compaction(conversation, session)
-        return _make_turn(conversation, split, view, has_folds=has_folds)
+        return write_turn(conversation, split, view, has_folds=has_folds)
 
     def recover(self, conversation: Conversation, turn: Turn, wire: str, refusal: Any) -> Turn | None:
         """Fold harder after a refusal; None if that is not possible, or another request came in between."""
@@ -239,7 +235,7 @@ class SessionCalls:
         used = 0 if budget is None else budget.used
         came = used if size is None else estimate_came(session, size, budget)
         view = View(observed.messages, observed.origins, (came, used), "made", turn.tip)
-        return _make_turn(conversation, turn.split, view, has_folds=True)
+        return write_turn(conversation, turn.split, view, has_folds=True)
 
     def observe(self, conversation: Conversation, wire: str, answer: Any) -> None:
         """Take in what an answer told of its usage."""
@@ -259,33 +255,13 @@ class SessionCalls:
         self, conversation: Conversation, split: SplitBody, system: Any, tools: Any, window: int | None
     ) -> bool:
         """True if system prompt and tools leave so little room that one fold would follow the other."""
-        key = (id(system), id(tools), split.model, window, conversation.policy)
-        budget, *_ = self._measured.get(key) or (None,)
-        if budget is None:
-            budget = self._measure_fixed(conversation, split, system, tools, window)
-            if len(self._measured) >= _MOST_MEASURED:
-                self._measured.clear()
-            self._measured[key] = (budget, system, tools)  # held, so that their ids stay their own
+        budget = self._fixed_sizes.measure(split, system, tools, window, conversation.policy)
         crowded = budget.used > CROWDED * budget.room
         if crowded and not conversation.was_crowded:
             conversation.was_crowded = True
             sizes = f"{budget.used:,} of the {budget.room:,} tokens that fit"
             _LOGGER.warning("system prompt and tools take %s: a conversation is not folded", sizes)
         return crowded
-
-    def _measure_fixed(
-        self, conversation: Conversation, split: SplitBody, system: Any, tools: Any, window: int | None
-    ) -> Budget:
-        """Return how much of the room system prompt and tools take."""
-        return measure(
-            [{"role": "user", "content": "."}],
-            model=split.model,
-            window=window,
-            system=system,
-            tools=tools,
-            policy=self._make_policy(conversation.policy),
-            format=split.wire,
-        )
 
     def _open_store(self) -> Store:
         with self._opening:
@@ -302,25 +278,21 @@ class SessionCalls:
             address += f"{'&' if '?' in address else '?'}connections={_TENANT_CONNECTIONS}"
         return find_store(address, None, scope=self._tenant)
 
-    def _make_policy(self, name: str) -> Policy:
-        return self.options.make_policy(name)
-
     def _get_session(self, conversation: Conversation, wire: str) -> Session:
         key = (conversation.policy, wire)
         sessions = self._sessions.get(key)
         if sessions is None:
             made = Sessions(
                 store=self._open_store(),
-                policy=self._make_policy(conversation.policy),
+                policy=self.options.make_policy(conversation.policy),
                 format=wire,
                 options=lambda name: {"ask": self._find_summariser(str(name), wire)},
                 ask_timeout=self.options.fold_seconds * _SHARE_OF_MODEL,
                 background=self.options.ask is not None or bool(self.options.summary_model),
                 on_event=self._cap.listen,
             )
-            sessions = self._sessions.setdefault(
-                key, made
-            )  # of two threads one is the first; `made` has no session
+            # Of two threads one is the first; the other's has no session yet.
+            sessions = self._sessions.setdefault(key, made)
         session = self.live[conversation.name] = sessions.get(conversation.name)
         return session
 
@@ -414,18 +386,6 @@ def _find_short_bytes(request: HistoryRequest, budget: Budget) -> int:
     return len(request.body) + min(2 * (line - budget.used), _SHORT_BYTES)
 
 
-def _describe_fullness(session: Session, ready: Ready) -> str:
-    """Return how full the context is, when it is folded, and what a fold that was made now has changed."""
-    budget = ready.budget
-    line, room = budget.trigger_tokens, budget.room
-    when = "never folds by itself" if line is None else f"folds from {line / room:.0%} on"
-    before, after = session.state.accounting.fold_sizes.get(ready.fold or "", (0, 0))
-    if before <= after:
-        return f"fills {budget.ratio:.0%} of the room, {when}"
-    filled = (budget.used + before - after) / room
-    return f"filled {filled:.0%} of the room, {when}: brought to {budget.ratio:.0%}"
-
-
 def _mark_compaction(conversation: Conversation, session: Session) -> None:
     """Mark in the log that the client compacts here by itself."""
     conversation.quiet_turns = QUIET_TURNS
@@ -433,24 +393,6 @@ def _mark_compaction(conversation: Conversation, session: Session) -> None:
         session.checkpoint(MARK)
     except StoreError as error:
         _LOGGER.warning("a client's own compaction was not marked (%s)", describe_fault(error))
-
-
-def _make_turn(conversation: Conversation, split: SplitBody, view: View, *, has_folds: bool) -> Turn:
-    """Return the turn for a view; where no fold shortens it, the caller's own bytes go on."""
-    parts, conversation.written = plan_view(view, conversation.written)
-    is_folded = has_folds and not is_unchanged(parts, len(split.items))
-    used = view.tokens[1]
-    conversation.plan = Plan(parts, len(split.items), view.tip) if is_folded else None
-    return Turn(
-        fold=view.fold if is_folded else "none",
-        body=split.write(parts) if is_folded else None,
-        tokens=view.tokens if is_folded else (used, used),
-        model=split.model,
-        conversation=conversation,
-        split=split,
-        number=conversation.requests,
-        tip=view.tip,
-    )
 
 
 def _start_thread(work: Callable[..., None], *arguments: Any) -> None:

@@ -1,11 +1,20 @@
-"""The size of a history as it came, whatever folds and pins make of it."""
+"""Sizes of a request: of its history as it came, and of its system prompt and tools."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, Final
 
+from refold.calls.measure import measure
 from refold.core.compaction.budget import Budget
+from refold.core.compaction.policy import Policy
 from refold.core.tokens.counting import Counter
 from refold.gateway.history.memo import NamedHistory
+from refold.gateway.history.split import SplitBody
+from refold.session.results import Ready
 from refold.session.session import Session
+
+_MOST_MEASURED: Final = 64
+"""System prompts and tools whose sizes are remembered; a client's own have some 100 kB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,3 +62,42 @@ def _count_shown(session: Session) -> int:
     """Return the units of the messages in the view, without system messages in front."""
     loaded = session.state.loaded
     return loaded.units - sum(loaded.sizes[: loaded.fixed])
+
+
+class FixedSizes:
+    """What system prompts and tools take; those of a client come again with every request."""
+
+    def __init__(self, make_policy: Callable[[str], Policy]) -> None:
+        self._make_policy = make_policy
+        self._measured: dict[tuple[Any, ...], tuple[Budget, Any, Any]] = {}
+
+    def measure(self, split: SplitBody, system: Any, tools: Any, window: int | None, policy: str) -> Budget:
+        """Return how much of the room they take under a policy of this name."""
+        key = (id(system), id(tools), split.model, window, policy)
+        known = self._measured.get(key)
+        if known is None:
+            budget = measure(
+                [{"role": "user", "content": "."}],
+                model=split.model,
+                window=window,
+                system=system,
+                tools=tools,
+                policy=self._make_policy(policy),
+                format=split.wire,
+            )
+            if len(self._measured) >= _MOST_MEASURED:
+                self._measured.clear()
+            known = self._measured[key] = (budget, system, tools)  # held, so that their ids stay their own
+        return known[0]
+
+
+def describe_fullness(session: Session, ready: Ready) -> str:
+    """Return how full the context is, when it is folded, and what a fold that was made now has changed."""
+    budget = ready.budget
+    line, room = budget.trigger_tokens, budget.room
+    when = "never folds by itself" if line is None else f"folds from {line / room:.0%} on"
+    before, after = session.state.accounting.fold_sizes.get(ready.fold or "", (0, 0))
+    if before <= after:
+        return f"fills {budget.ratio:.0%} of the room, {when}"
+    filled = (budget.used + before - after) / room
+    return f"filled {filled:.0%} of the room, {when}: brought to {budget.ratio:.0%}"

@@ -5,12 +5,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
+from refold.gateway.history.known_conversations import Conversation, Plan
 from refold.gateway.history.split import Part, SplitBody, Written, write_message
 
 if TYPE_CHECKING:
     import asyncio
-
-    from refold.gateway.history.known_conversations import Conversation
 
 FOLD_HEADER: Final = "x-refold-fold"
 TOKENS_HEADER: Final = "x-refold-tokens"
@@ -43,7 +42,7 @@ class Turn:
     tokens: tuple[int, int] | None = None
     """The size of the history with system prompt and tools: as it came, and as it goes on."""
     model: str = ""
-    conversation: "Conversation | None" = None
+    conversation: Conversation | None = None
     """The conversation that it belongs to; None if no session was made for it."""
     split: SplitBody | None = None
     number: int = 0
@@ -85,3 +84,21 @@ def plan_view(view: View, written: Written) -> tuple[tuple[Part, ...], Written]:
 def is_unchanged(plan: Sequence[Part], count: int) -> bool:
     """True if a view is the caller's own list of that length."""
     return len(plan) == count and all(part == place for place, part in enumerate(plan))
+
+
+def write_turn(conversation: Conversation, split: SplitBody, view: View, *, has_folds: bool) -> Turn:
+    """Return the turn for a view; where no fold shortens it, the caller's own bytes go on."""
+    parts, conversation.written = plan_view(view, conversation.written)
+    is_folded = has_folds and not is_unchanged(parts, len(split.items))
+    used = view.tokens[1]
+    conversation.plan = Plan(parts, len(split.items), view.tip) if is_folded else None
+    return Turn(
+        fold=view.fold if is_folded else "none",
+        body=split.write(parts) if is_folded else None,
+        tokens=view.tokens if is_folded else (used, used),
+        model=split.model,
+        conversation=conversation,
+        split=split,
+        number=conversation.requests,
+        tip=view.tip,
+    )

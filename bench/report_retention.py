@@ -25,8 +25,8 @@ def beside(found: dict[str, Any]) -> str:
         " language) and the same tokens for the view. A real model writes better summaries for everybody;"
         " this shows what each system keeps whatever its summariser writes. In LoCoMo people talk with each"
         " other, so every message is a user's: who cuts only where an assistant spoke finds no place there."
-        " Re-use counts names. Before views by age ([decision 23](../decisions/0023-age-graded-views.md)) ours"
-        " had more of them (91 % to 100 % without a model), and less of what a model needs next. "
+        " Re-use counts names. Before views by age ([decision 23](../decisions/0023-age-graded-views.md))"
+        " ours had more of them (91 % to 100 % without a model), and less of what a model needs next. "
         + _reading(found)
         + _tables(found["rows"])
     )

@@ -121,6 +121,29 @@ class TestTools:
         assert ("check_user", "src/login.py") in told(found, "name")
         assert ("LoginStore", "src/login.py") in told(found, "name")
 
+    def test_the_file_behind_a_range_of_sed_is_read(self):
+        found = facts(call("bash", id="a", command="sed -n '/def f/,/return x/p' src/a.py"), result("a", "x"))
+        assert told(found, "file") == [("src/a.py", "read")]
+
+    def test_the_subject_of_a_commit_is_no_failure(self):
+        found = facts(
+            call("bash", id="a", command="git log --oneline"),
+            result("a", "29d0b84 fix: remove invalid option\n* 1a2b3c4 (HEAD -> main) Show ParseError: once"),
+            call("bash", id="b", command="git commit -m x"),
+            result("b", "[main (root-commit) 29d0b84] fix: unexpected end\n 1 file changed, 2 insertions(+)"),
+            call("bash", id="c", command="git log"),
+            result(
+                "c", f"commit {'1a2b' * 10}\nAuthor: A\nDate: now\n\n    Fix: ValueError: invalid option\n"
+            ),
+        )
+        assert told(found, "error") == []
+
+    def test_an_error_behind_an_id_is_a_failure(self):
+        found = facts(
+            call("bash", id="a", command="serve"), result("a", "7f3a2b1c ERROR: the port is in use")
+        )
+        assert told(found, "error") == [("7f3a2b1c ERROR: the port is in use", "bash serve")]
+
     def test_what_failed(self):
         found = facts(
             calls(

@@ -99,8 +99,37 @@ def test_decisions_and_promises():
     assert not may_hold_decision("Hello.")
     assert is_decision("The root cause is the cache.")
     assert not is_decision("We talk about caches.")
+    assert is_decision("THOUGHT: The issue is that `int()` calls `__int__`.")
+    assert is_decision("The fix is in `cache.py`: drop the key.")
+    assert is_decision("The logs confirmed the issue with the second lock.")
     assert is_promise("I'll remind you tomorrow.")
     assert not is_promise("I'll do it.")
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        *("THOUGHT: The issue is reproduced.", "Great, the bug was successfully fixed!"),
+        *("The reproduction script confirmed the issue.", "This confirms the fix works."),
+        *("The issue is in this block:", "The problem is confirmed."),
+    ],
+)
+def test_words_about_the_state_of_the_work_are_no_decision(sentence):
+    assert may_hold_decision(sentence)
+    assert not is_decision(sentence)
+
+
+@pytest.mark.parametrize(
+    ("command", "names"),
+    [
+        ("sed -n '/def __init__/,/super().__init__/p' lint/a.py", {"__init__", "lint/a.py"}),
+        ("sed -i 's/self.total/self.sum_all/g' src/b.py", {"src/b.py"}),
+        ("sed -n '/class PyLinter/,/do_it/d' c.py", {"PyLinter", "do_it", "c.py"}),
+    ],
+)
+def test_a_script_of_sed_is_no_path(command, names):
+    """Its patterns stand between slashes, as the steps of a path do."""
+    assert {name for name, _ in find_entities(command)} == names
 
 
 def test_instructions_in_a_tools_output():

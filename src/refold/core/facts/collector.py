@@ -38,7 +38,8 @@ _CHANGES: Final = re.compile(
     r" {0,4}([\w./~-]{2,200})"
 )
 _READS: Final = re.compile(
-    r"\b(?:cat|head|tail|nl|less|sed -n \S{1,40})(?: -\S{1,20}(?: \d{1,6}(?= ))?){0,3} {1,4}([\w./~-]{2,200})"
+    r"\b(?:cat|head|tail|nl|less|sed -n (?:'[^'\n]{0,400}'|\"[^\"\n]{0,400}\"|[^\s'\"]\S{0,39}))"
+    r"(?: -\S{1,20}(?: \d{1,6}(?= ))?){0,3} {1,4}([\w./~-]{2,200})"
 )
 _LIST_MARK: Final = re.compile(r"^\s{0,12}(?:\d{1,6}(?:\t|→|\| ?))?\s{0,12}(?:[-*+]|\d{1,3}[.)])?\s{0,4}")
 """A line number and the mark of a list."""

@@ -23,6 +23,8 @@ _FILE: Final = re.compile(
     r"|svg|zip|gz|vue|svelte|tf|proto|gradle)"
 )
 _PATH: Final = re.compile(r"(?:~|\.{1,2})?/?(?:[\w.@-]{1,100}/){0,20}[\w.@-]{1,100}/?")
+_SCRIPT: Final = re.compile(r"\d{0,7}s/[^/]{1,100}/.{0,200}|.{0,200}/(?:[pdg]|gp)|\.__.{0,200}")
+"""What looks like a path in `sed -n '/def a/,/super().__init__/p'` and `sed 's/a.b/c/'`."""
 _VERSION: Final = re.compile(r"v?\d{1,5}(?:\.\d{1,6}){1,3}(?:[a-z-]{0,6}\d{0,4})?")
 _HASH: Final = re.compile(r"(?=[0-9a-f]{0,39}\d)(?=[0-9a-f]{0,39}[a-f])[0-9a-f]{7,64}")
 _UUID: Final = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
@@ -117,7 +119,7 @@ def _read_path(piece: str) -> list[Entity]:
         return []
     is_path = piece.startswith(("./", "../", "~/")) or any("." in step for step in steps) or len(steps) > 2
     is_path = is_path or (len(steps) > 1 and (piece.startswith("/") or "_" in piece))
-    if not _PATH.fullmatch(piece) or not steps or not is_path:
+    if not _PATH.fullmatch(piece) or not steps or not is_path or _SCRIPT.fullmatch(piece):
         return [entity for step in steps if (entity := _read_identifier(step))]
     return [(piece, PATH)]
 

@@ -126,7 +126,8 @@ def may_hold_decision(text: str) -> bool:
 
 def is_decision(sentence: str) -> bool:
     """True if a sentence of a model tells a decision or a finding."""
-    return has_pattern(sentence, r"\b(?:{})\b", "decision")
+    tells = has_pattern(sentence, r"\b(?:{})\b", "decision")
+    return tells and not has_pattern(sentence, r"\b(?:{})\s*$", "no_decision")
 
 
 def is_promise(sentence: str) -> bool:

@@ -50,8 +50,14 @@ _WEAK_PARTS: Final = (
 _HARMLESS: Final = re.compile(
     r"\b(?i:(?:0|no|without) (?:errors?|failures?|failed|warnings?)|(?:errors?|failures?|warnings?)[:=] ?0\b)"
 )
-
-
+_COMMIT: Final = re.compile(
+    r"[*|\\/ ]{0,12}(?=[a-f]{0,39}\d)(?=\d{0,39}[a-f])[0-9a-f]{7,40}"
+    r" (?!\W?(?:[A-Z]{4,9}\b(?! ->)|error|fatal|panic))"
+    r"|\[[\w./-]{1,80}(?: \([\w -]{1,30}\))? [0-9a-f]{7,40}\] "
+)
+"""A line of `git log` or `git commit`: its subject may name a fault, but none happened now."""
+_LOG: Final = re.compile(r"^commit [0-9a-f]{40}\b", re.MULTILINE)
+"""The head of a commit; its message is indented below."""
 _REPORT: Final = re.compile(
     r"\W{0,2}(?:\d[\d:.,TZ/ -]{5,30}[\])]?\s{1,4})?\W{0,2}"
     r"(?:ERROR|FATAL|CRITICAL|FAIL|FAILED|error|fatal|panic)\b[:\] ]"
@@ -89,11 +95,15 @@ def _find_places(lines: Sequence[str], parts: Sequence[str], pattern: re.Pattern
         return []
     low = [line.lower() for line in lines]
     places = {place for part in here for place, line in enumerate(low) if part in line}
-    return [
+    found = [
         place
         for place in sorted(places)
-        if pattern.search(lines[place]) and not _HARMLESS.search(lines[place])
+        if pattern.search(lines[place])
+        and not _HARMLESS.search(lines[place])
+        and not _COMMIT.match(lines[place])
     ]
+    is_log = bool(found) and _LOG.search(text)
+    return [place for place in found if not is_log or not lines[place].startswith("    ")]
 
 
 def has_report(lines: Sequence[str]) -> bool:

@@ -221,6 +221,27 @@ class TestWhatStandsBefore:
         assert session.prepare(talk).messages == talk
 
 
+class TestContinuedViews:
+    """A caller that holds the last view has messages without thinking, which is shown again later."""
+
+    @pytest.mark.parametrize("block", ["thinking", "redacted_thinking"])
+    def test_the_thinking_is_sent_as_soon_as_its_system_prompt_is_back(self, block):
+        def answer(sent, number):
+            words = {"thinking": {"thinking": "hm", "signature": sign(sent)}}.get(block, {"data": sign(sent)})
+            return {"role": "assistant", "content": [{"type": block, **words}, call(number)]}
+
+        session = opened()
+        sent = session.prepare(talk(30), system=SYSTEM).messages
+        place = len(sent)
+        given = [*sent, answer(sent, 100), result(100)]
+        sent = session.prepare(given, system="Another.").messages
+        assert place not in thinking(sent)  # left out behind another system prompt
+        given = [*sent, {"role": "assistant", "content": [call(101)]}, result(101)]
+        sent = session.prepare(given, system=SYSTEM).messages
+        assert place in thinking(sent)
+        assert session.view() == sent  # what is sent is what the next answer is known to stand behind
+
+
 class TestBlocks:
     def test_a_run_is_dropped_whole_and_a_fallback_stays(self):
         history = talk(1)

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from typing import Any
 
+from refold.core.compaction.bound_thinking import has_bound
 from refold.core.log.normal_form import PRIVATE
 from refold.core.log.view import MessageRange, Replacement, ViewItem
 from refold.core.messages.message import EMPTY, Message
@@ -110,6 +111,10 @@ class LoadedView:
             self.bound.hash_again(index, self.items[index])
         if changed:
             self._show_from(min(changed))
+
+    def changes_bound(self, index: int, item: Any) -> bool:
+        """True if a message has thinking that is bound to its place, and this JSON of it is another."""
+        return has_bound(self.messages[index]) and self.bound.is_changed(index, item)
 
     def get_whole(self, index: int) -> tuple[Any, Message]:
         """Return a message with all of its thinking, as JSON and as a value."""

@@ -138,6 +138,11 @@ def _choose_list(
         places[at] = place if place is not None and messages[place] == copies[at] else None
     if taken.as_said and not (blocks or loaded.has_private or loaded.bound.whole):
         return _put_own_messages(state, messages, copies), places
+    if loaded.bound.thinking is not None:  # an earlier view may have had messages without their thinking
+        places = [
+            None if place is None or loaded.changes_bound(at, messages[place]) else place
+            for at, place in enumerate(places)
+        ]
     return [
         copy if place is None or has_private(messages[place]) else messages[place]
         for copy, place in zip(copies, places, strict=True)

@@ -246,9 +246,14 @@ def _find_known(
         ends_with_fold = not isinstance(loaded.view_items[-1], MessageRange) and len(state.view.folds) != 1
         if ends_with_fold and folds not in caller.sent_views:
             return None
-        # send what the caller has now, such as other cache marks
+        # Send what the caller has now, such as other cache marks. A view in which thinking was left out may
+        # be continued behind a system prompt that it is bound to: then it is shown again.
         loaded.put_items(
-            {loaded.fixed + place: copy_item(without_private(body[place])) for place in rewritten}
+            {
+                loaded.fixed + place: copy_item(without_private(body[place]))
+                for place in rewritten
+                if not (folded and loaded.changes_bound(loaded.fixed + place, body[place]))
+            }
         )
         return _Known(loaded.body, as_said=not folded)
     resumed = find_resumed_items(state, body)

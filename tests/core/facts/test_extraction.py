@@ -29,6 +29,25 @@ class TestPeople:
             ("standing", "My cat is 9."),
         ]
 
+    def test_of_very_old_messages_only_rules_are_noted(self, monkeypatch):
+        long = "x " * 90
+        old = (
+            "Never touch main. My cat is 9. I moved to Rome. The port is 8080.",
+            f"Never {long}",
+            f"See {long}",
+        )
+        monkeypatch.setattr(extraction, "USER_MESSAGES", 2)
+        found = facts(*map(user, old), user("I moved to Oslo."), user("Fix it."))
+        assert [(fact.kind, fact.text[:17]) for fact in found.of(*USER_KINDS)] == [
+            ("constraint", "Never touch main."),
+            ("standing", "My cat is 9."),
+            ("standing", "The port is 8080."),
+            ("constraint", f"Never {long}"[:17]),
+            ("statement", "I moved to Oslo."),
+            ("request", "Fix it."),
+        ]
+        assert found.of("value") == []
+
     def test_numbers_of_the_messages(self):
         found = facts(user("Go."), assistant("We decided to wait."), numbers=[40, 41])
         assert [fact.at for fact in found.of("request", "decision")] == [40, 41]

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from refold.core.facts.collector import COMMAND_CHARS, OUTPUT_CHARS, FactCollector, keep_ends, read_ends
 from refold.core.facts.injections import is_instruction
-from refold.core.facts.ledger import Fact
+from refold.core.facts.ledger import RULE_KINDS, USER_KINDS, Fact
 from refold.core.facts.lists import ListAnswer, find_listed_names, may_hold_list
 from refold.core.facts.rules_files import find_rules_reads
 from refold.core.facts.sentences import (
@@ -20,6 +20,7 @@ from refold.core.facts.sentences import (
     classify_sentence,
     is_decision,
     is_promise,
+    may_be_rule,
     may_hold_decision,
     split_sentences,
 )
@@ -40,6 +41,9 @@ MODEL_MESSAGES: Final = 1_000
 People are read in all messages. More of the others would only find what the budget has no room for, and
 a fold of 10,000 messages would take longer (docs/decisions/0019-speed.md).
 """
+USER_MESSAGES: Final = 2_000
+"""Newest messages of people that are read as a whole; of older ones only their rules are noted. The longest
+recorded talks have fewer, and a page has room for some two hundred sentences."""
 SAID_CHARS: Final = 6_000
 """Characters of a message of a user or a model that are read, half from each end; the rest is pasted."""
 PASTED_SENTENCES: Final = 20
@@ -84,11 +88,13 @@ def find_facts(
     oldest_output = len(messages) - TOOL_MESSAGES
     links = link(messages[oldest:])
     waiting = open_calls(messages[oldest:], links)
-    for index, message in enumerate(messages):
+    voices = [find_speaker(message) for message in messages]
+    old_users = voices.count("user") - USER_MESSAGES
+    for index, (message, voice) in enumerate(zip(messages, voices, strict=True)):
         at = index if numbers is None else numbers[index]
-        voice = find_speaker(message)
         if voice == "user":
-            reader.read(reader.read_user, message, at)
+            reader.read(reader.read_rules if old_users > 0 else reader.read_user, message, at)
+            old_users -= 1
         elif index < oldest:
             continue
         elif voice == "assistant":
@@ -150,21 +156,33 @@ class _MessageReader:
 
     def read_user(self, message: Message, at: int) -> None:
         """Note a user's sentences, values, check boxes and names."""
+        text = self._note_sentences(message, at, USER_KINDS)
+        self.facts.add_values(text, at, 3.0)
+        self.facts.add_check_boxes(text, at)
+        self.facts.add_names(text, "", at, 3.0)
+
+    def read_rules(self, message: Message, at: int) -> None:
+        """Note a user's rules alone."""
+        self._note_sentences(message, at, RULE_KINDS)
+
+    def _note_sentences(self, message: Message, at: int, kinds: frozenset[str]) -> str:
+        """Note a user's sentences of these kinds, and return the text without the speaker's name."""
         text = keep_ends(remove_program_text(message.text), SAID_CHARS, 0.5)
         who, _, words = text.partition(": ")
         who, text = (who, words) if who in self.people else ("", text)
         sentences = split_sentences(text)
         for place, sentence in enumerate(sentences):
+            if kinds is RULE_KINDS and not may_be_rule(sentence):
+                continue
             kind, weight = classify_sentence(sentence)
             is_pasted = len(sentences) > PASTED_SENTENCES and (
                 OWN_SENTENCES <= place < len(sentences) - OWN_SENTENCES
             )
             if is_pasted and kind in {"standing", "statement"}:
                 kind, weight = "request", 1.0
-            self.facts.add(kind, sentence[:LONGEST], who, at=at, weight=weight)
-        self.facts.add_values(text, at, 3.0)
-        self.facts.add_check_boxes(text, at)
-        self.facts.add_names(text, "", at, 3.0)
+            if kind in kinds:
+                self.facts.add(kind, sentence[:LONGEST], who, at=at, weight=weight)
+        return text
 
     def read_model(self, message: Message, at: int) -> None:
         """Note a model's decisions and promises, its command, and its names."""

@@ -48,6 +48,8 @@ _ID_OR_ADDRESS: Final = re.compile(r"[A-Z\d_@](?:(?<=[A-Z])\d|(?<=\d)[A-Z]|(?<=\
 """Ids and mail addresses: they answer a question of the moment."""
 _HOLDS: Final = 1.0
 """From this score on a sentence holds beyond the moment; lower keeps more small talk as rules."""
+_PLAIN_RULE_CHARS: Final = 160
+"""A longer sentence without a word that rules are made of is hardly a rule."""
 # The order is what matters: a correction and a rule must outrank any statement however specific it is. The
 # steps between them were set on the planted rules of `refold eval retention` (docs/decisions/0012-facts.md).
 _WEIGHTS: Final = {
@@ -185,6 +187,13 @@ def classify_sentence(sentence: str) -> tuple[str, float]:
     return kind, weight + 0.9 * firm + max(-0.45, min(0.5, 0.2 * (holds - _HOLDS)))
 
 
+def may_be_rule(sentence: str) -> bool:
+    """False for a long sentence without any of the words that rules are made of."""
+    if len(sentence) <= _PLAIN_RULE_CHARS or not sentence.isascii():
+        return True
+    return not word_lists()["triggers"].isdisjoint(split_words(sentence))
+
+
 def _classify(sentence: str, body: str, words: list[str], holds: float) -> str:
     """Return the kind of a sentence; `body` is the sentence without its lead-in."""
     lists = word_lists()
@@ -254,7 +263,7 @@ def _score_holding(body: str, words: list[str]) -> float:
         for at, word in enumerate(words[1:6], start=1)
     )
     is_lookup = _ID_OR_ADDRESS.search(body) is not None and not assigned_name(body)
-    return score - (0.7 * is_lookup + 0.5 * (len(body) > 160))
+    return score - (0.7 * is_lookup + 0.5 * (len(body) > _PLAIN_RULE_CHARS))
 
 
 def _is_past(words: list[str]) -> bool:

@@ -19,7 +19,6 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
@@ -279,9 +278,12 @@ class EventQueue:
 
     def flush(self) -> None:
         """Deliver the waiting events; several threads may do so at once."""
-        with suppress(IndexError):
-            while True:
-                self.listeners.emit(self._events.popleft())
+        while self._events:
+            try:
+                event = self._events.popleft()
+            except IndexError:  # another thread has just taken the last one
+                return
+            self.listeners.emit(event)
 
     def is_new_level(self, level: str) -> bool:
         """True if listeners should be warned: this level is reached and was not reached at the last call."""

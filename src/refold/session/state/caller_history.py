@@ -1,7 +1,7 @@
 """The lists that the caller holds: its own list of messages, and the views that were sent to it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from refold.core.log.view import MessageRange, View, ViewItem
@@ -14,7 +14,7 @@ from refold.session.state.thinking_prefixes import ThinkingPrefixes
 MAX_SENT_VIEWS: Final = 8
 """Sent views that are remembered. Each fold starts a new one, and a caller that goes on from an older
 one is still understood: the log is read for it, which only takes longer."""
-NEWEST_COPIES: Final = 256
+NEWEST_COPIES: Final = 64
 """Newest copies that are compared before they are sent again; of the older ones as many in turn. A caller
 that changes an older copy in a longer view may get it back some times. More makes every turn costlier."""
 
@@ -203,7 +203,7 @@ def _extend_sent(before: SentView | None, position: LogPosition, loaded: LoadedV
     start = loaded.fixed + len(before.items)
     before.items.extend(loaded.items[start:])
     before.view_items.extend(loaded.view_items[start:])
-    return replace(before, said=position.view.said, tip=position.tip)
+    return SentView(before.view_items, before.items, position.view.said, position.tip, before.source)
 
 
 def view_to_send(position: LogPosition, loaded: LoadedView) -> SentView:

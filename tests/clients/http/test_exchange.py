@@ -192,6 +192,33 @@ def test_an_interrupt_cancels_the_coroutine():
     assert hangs.left.wait(60)
 
 
+@pytest.mark.parametrize("method", ["wait", "pieces"])
+def test_an_interrupt_while_the_thread_starts_cancels_too(method, monkeypatch):
+    hangs = Hanging()
+    start = threading.Thread.start
+
+    def interrupted(thread):
+        start(thread)
+        hangs.begun.wait(30)
+        raise KeyboardInterrupt
+
+    call = BackgroundCall(hangs, "test")
+    monkeypatch.setattr(threading.Thread, "start", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        call.wait(60) if method == "wait" else next(call.pieces())
+    assert hangs.left.wait(60)
+
+
+def test_an_interrupt_before_the_thread_runs_is_raised(monkeypatch):
+    def interrupted(_thread):
+        raise KeyboardInterrupt
+
+    call = BackgroundCall(Hanging(), "test")
+    monkeypatch.setattr(threading.Thread, "start", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        next(call.pieces())
+
+
 def test_a_thread_may_be_waited_for_inside_an_event_loop():
     async def gives():
         return "given"

@@ -49,19 +49,20 @@ class BackgroundCall(Generic[T, R]):
 
     def pieces(self) -> Generator[T, None, R]:
         """Yield the pieces as they come; return what the coroutine returns, raise what it raises."""
-        self._thread.start()
         try:
+            self._thread.start()  # an interrupt may come while it waits for the thread
             while not isinstance(part := self._queue.get(), _End):
                 yield part
         finally:
             self.cancel()
-            self._thread.join(CLOSING_SECONDS)  # so that the connection is closed when the caller goes on
+            with suppress(RuntimeError):  # it was interrupted before the thread ran
+                self._thread.join(CLOSING_SECONDS)  # so that the connection is closed when the caller goes on
         return part.unwrap()
 
     def wait(self, seconds: float) -> R | None:
         """Wait for what the coroutine returns or raises; None and cancel it if the time runs out."""
-        self._thread.start()
         try:
+            self._thread.start()
             end = self._queue.get(timeout=seconds)
         except Empty:
             self.cancel()

@@ -38,12 +38,12 @@ TOOL_MESSAGES: Final = 400
 MODEL_MESSAGES: Final = 1_000
 """Newest messages in which the model is read: what it answered is asked for again however long ago.
 
-People are read in all messages. More of the others would only find what the budget has no room for, and
-a fold of 10,000 messages would take longer (docs/decisions/0019-speed.md).
+More would only find what the budget has no room for, and a fold of 10,000 messages would take longer
+(docs/decisions/0019-speed.md).
 """
 USER_MESSAGES: Final = 2_000
-"""Newest messages of people that are read as a whole; of older ones only their rules are noted. The longest
-recorded talks have fewer, and a page has room for some two hundred sentences."""
+"""Newest messages of people in which all is noted; in older ones only rules are. The longest recorded talks
+have fewer messages of people."""
 SAID_CHARS: Final = 6_000
 """Characters of a message of a user or a model that are read, half from each end; the rest is pasted."""
 PASTED_SENTENCES: Final = 20

@@ -32,6 +32,7 @@ from urllib.parse import parse_qsl
 
 from refold.arguments import check_arguments
 from refold.core.log.entries import Entry, Kind
+from refold.core.messages.quick_init import quick_init
 from refold.errors import RefoldError, StoreError
 
 Durability: TypeAlias = Literal["full", "normal"]
@@ -48,6 +49,7 @@ START: Final = Place(0, 0)
 """The place before the first entry."""
 
 
+@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Head:
     """Current position of a session."""

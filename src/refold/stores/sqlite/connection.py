@@ -66,8 +66,6 @@ class Connection:
         self._lock = threading.RLock()
         self._raw: RawConnection | None = None
         self._closed = False
-        self._waits = True
-        """False while the thread that has the lock must not wait for others."""
         self._log_bytes = 0
         self._look_at = _LOOK_BYTES
         """Size of the log at which the room on the disk is looked for."""
@@ -132,12 +130,11 @@ class Connection:
         until: float | None = None
         while True:
             with self._lock:
-                waits = self._waits
                 try:
                     return act()
                 except self.driver.errors as caught:
                     error, cause = self._to_store_error(caught), caught
-            if not isinstance(error, StoreBusy) or not waits:
+            if not isinstance(error, StoreBusy):
                 raise error from cause
             until = until or time.monotonic() + self._busy_seconds
             if time.monotonic() >= until:
@@ -163,29 +160,33 @@ class Connection:
 
         return self._wait_for_others(act)
 
-    def begin_without_waiting(self) -> bool:
-        """Take the lock for a write that waits for nobody; False if it would wait for a thread or the disk.
+    def write_at_once(self, work: Callable[[RawConnection], T], *, size: int = 0) -> T | None:
+        """Do the same if it waits for nobody; None if it would wait for a thread, a process or the disk.
 
         With a write-ahead log a commit waits for the disk only where a new log begins, and where the old one
         is copied into the file.
         """
         if self.journal != "wal" or self._durability != "normal" or self.read_only:
-            return False
+            return None
         if not self._lock.acquire(blocking=False):
-            return False
-        if self._raw is not None and 0 < self._log_bytes <= self._look_at:
-            self._waits = False
-            driver.set_wait(self._raw, 0)
-            return True
-        self._lock.release()
-        return False
-
-    def end_without_waiting(self) -> None:
-        """Release the lock that `begin_without_waiting` has taken."""
-        self._waits = True
-        if self._raw is not None:  # an error may have closed it
-            driver.set_wait(self._raw, driver.STEP_SECONDS)
-        self._lock.release()
+            return None
+        try:
+            raw = self._raw
+            if raw is None or self._log_bytes == 0 or self._is_log_long():
+                return None
+            driver.set_wait(raw, 0)
+            try:
+                return self._run_transaction(raw, work, size)
+            except self.driver.errors as caught:
+                error = self._to_store_error(caught)
+                if isinstance(error, StoreBusy):
+                    return None
+                raise error from caught
+            finally:
+                if self._raw is not None:  # an error may have closed it
+                    driver.set_wait(self._raw, driver.STEP_SECONDS)
+        finally:
+            self._lock.release()
 
     def can_read_after(self, error: StoreError) -> bool:
         """True if a write failed for a reason that does not concern reads, such as a full disk."""
@@ -225,8 +226,9 @@ class Connection:
         if self.read_only:
             raise StoreError(f"{self.path} is not writable here, nothing was written: check its permissions")
         self._require_same_file(raw)
-        if self._log_bytes > self._look_at:
-            self._shorten_log(raw)
+        if self._is_log_long():
+            raw.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+            self._log_bytes, self._look_at = 0, _LOOK_BYTES
         try:
             raw.execute("BEGIN IMMEDIATE")
             # Another process with another library may have switched the file to a write-ahead log.
@@ -243,13 +245,15 @@ class Connection:
             self._log_bytes += _COMMIT_BYTES + size
         return result
 
-    def _shorten_log(self, raw: RawConnection) -> None:
-        """Copy the write-ahead log into the file if it is long; on a small disk, while it can still be."""
+    def _is_log_long(self) -> bool:
+        """True if the log is to be copied into the file; on a small disk, while it can still be."""
+        if self._log_bytes <= self._look_at:
+            return False
         free = files.count_free_bytes(self.path)
         if self._log_bytes > (_CHECKPOINT_BYTES if free is None else min(_CHECKPOINT_BYTES, free // 2)):
-            raw.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
-            self._log_bytes = 0
+            return True
         self._look_at = self._log_bytes + _LOOK_BYTES
+        return False
 
     def _roll_back(self, raw: RawConnection) -> None:
         with suppress(*self.driver.errors):  # the caller raises the error that made the work fail

@@ -76,19 +76,20 @@ def shorten_message(
     """
     found = Findings() if found is None else found
     slim = map_parts(message, make_marker) if has_media(message.parts) else message
-    if counter.message(slim) > limit:
+    size = counter.message(slim)
+    if size > limit:
         slim = _drop_repeated_lines(slim)
-    short = slim
-    size = aim = counter.message(slim)
+        size = counter.message(slim)
+    short, now, aim = slim, size, size
     ways = _choose_ways(find_speaker(message), found)
     for _ in range(ROUNDS):
-        over = counter.message(short) - limit
-        if over <= 0:
+        if now <= limit:
             break
-        aim -= over
+        aim -= now - limit
         short = _tell_cut_calls(_shorten_parts(slim, size - aim, counter, ways), slim)
         short = name_handle(short, handle)
-    return short if counter.message(short) < size else slim
+        now = counter.message(short)
+    return short if now < size else slim
 
 
 def _drop_repeated_lines(message: Message) -> Message:
@@ -195,8 +196,8 @@ def _name_in_part(part: Part, words: str) -> Part | None:
     text = _part_text(part)
     if f"{words}]" in text:
         return part
-    if _MARKER.search(text):
-        named = _MARKER.sub(rf"\1; {words}\2", text, count=1)
+    if marker := _MARKER.search(text):
+        named = f"{text[: marker.end(1)]}; {words}{text[marker.start(2) :]}"
     elif text.endswith("…") and not isinstance(part, ToolCall):
         named = f"{text} [{words}]"
     else:

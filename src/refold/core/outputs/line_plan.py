@@ -61,11 +61,11 @@ def count_lines(lines: Iterable[str]) -> int:
     >>> count_lines(["a", "[... 212 lines left out]"])
     213
     """
-    return sum(map(_count_line, lines))
+    return sum([_count_line(line) if line.startswith("[... ") else 1 for line in lines])
 
 
 def _count_line(line: str) -> int:
-    gap = _GAP.fullmatch(line) if line.startswith("[") else None
+    gap = _GAP.fullmatch(line)
     return int(gap[1]) if gap else 1
 
 
@@ -136,16 +136,19 @@ class LinePlan:
     """Characters of the longest line."""
     counted: Mapping[int, int] = field(init=False, repr=False)
     """The lines that markers from an earlier time stand for, by their places."""
+    gaps: dict[tuple[int, int], list[str]] = field(init=False, repr=False, compare=False)
+    """What is shown for each gap that there was; sizes that differ little have mostly the same ones."""
 
     def __post_init__(self) -> None:
         sizes = list(map(len, self.lines))
-        markers = (place for place, line in enumerate(self.lines) if line.startswith("[... "))
-        counted = {place: _count_line(self.lines[place]) for place in markers}
+        markers = self.lines if "[... " in "".join(self.lines) else ()
+        counted = {place: _count_line(line) for place, line in enumerate(markers) if line.startswith("[... ")}
         object.__setattr__(self, "sizes", sizes)
         object.__setattr__(self, "bare", [len(line.strip()) for line in self.lines])
         object.__setattr__(self, "ends", list(accumulate((size + 1 for size in sizes), initial=0)))
         object.__setattr__(self, "longest", max(sizes, default=-1))
         object.__setattr__(self, "counted", counted)
+        object.__setattr__(self, "gaps", {})
 
     def render(self, max_chars: int) -> str:
         """Return the most important lines in about this many characters; never more than the whole text."""
@@ -165,7 +168,9 @@ class LinePlan:
                 shown += lines
             else:
                 stop = kept.index(1, at + 1) - 1
-                shown += self._show_gap(at, stop)
+                if (at, stop) not in self.gaps:
+                    self.gaps[at, stop] = self._show_gap(at, stop)
+                shown += self.gaps[at, stop]
             at = stop
         return "\n".join(shown)
 

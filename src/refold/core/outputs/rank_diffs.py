@@ -45,8 +45,8 @@ def rank_diff(lines: Sequence[str]) -> LinePlan:
 
 def is_diff(lines: Sequence[str]) -> bool:
     """True if lines are a diff."""
-    hunks = sum(line.startswith("@@ ") for line in lines)
-    return hunks > 0 and any(line.startswith((_NEW, "diff --git ", "*** ")) for line in lines)
+    has_hunk = "\n@@ " in "\n".join(("", *lines))
+    return has_hunk and any(line.startswith((_NEW, "diff --git ", "*** ")) for line in lines)
 
 
 def count_changes(lines: Sequence[str]) -> tuple[int, int, int]:

@@ -79,6 +79,8 @@ class OutputPlan:
 
     pieces: Sequence[Piece]
     plans: Sequence[Plan | None]
+    content: Sequence[int]
+    """Places of the pieces that are no frame, the shortest first."""
     frame: int
     """Characters of the frame."""
 
@@ -87,7 +89,9 @@ class OutputPlan:
         """Plan how an output is made shorter."""
         pieces = split_frame(text)
         plans = [None if piece.is_frame else make_plan(piece.text) for piece in pieces]
-        return cls(pieces, plans, sum(len(piece.text) for piece in pieces if piece.is_frame))
+        content = [place for place, piece in enumerate(pieces) if not piece.is_frame]
+        content.sort(key=lambda place: len(pieces[place].text))
+        return cls(pieces, plans, content, sum(len(piece.text) for piece in pieces if piece.is_frame))
 
     def render(self, max_chars: int) -> str:
         """Return the frame, and the content in the room that it leaves."""
@@ -114,17 +118,13 @@ class OutputPlan:
         return code + (largest.render(max_chars - len(code)) if largest else "")
 
     def _find_largest(self) -> Plan | None:
-        parts = [(len(piece.text), place) for place, piece in enumerate(self.pieces) if not piece.is_frame]
-        return self.plans[max(parts)[1]] if parts else None
+        return self.plans[self.content[-1]] if self.content else None
 
     def _share(self, max_chars: int) -> list[int]:
         """Return the characters for each piece: the frame whole, short content whole, the rest equally."""
         shares = [len(piece.text) for piece in self.pieces]
-        content = [place for place, piece in enumerate(self.pieces) if not piece.is_frame]
         free = max_chars - self.frame
-        for left, place in zip(
-            range(len(content), 0, -1), sorted(content, key=shares.__getitem__), strict=True
-        ):
-            shares[place] = min(shares[place], max(0, free) // left)
+        for taken, place in enumerate(self.content):
+            shares[place] = min(shares[place], max(0, free) // (len(self.content) - taken))
             free -= shares[place]
         return shares

@@ -148,21 +148,19 @@ class Trace:
 def find_traces(lines: Sequence[str]) -> list[Trace]:
     """Find the stack traces in plain lines, in order."""
     traces: list[Trace] = []
-    at = 0
-    while at < len(lines):
+    stop = 0
+    for at in [at for at, line in enumerate(lines) if "at " in line or "Traceback (most" in line]:
         trace = None
+        if at < stop:
+            continue
         if "Traceback (most" in lines[at]:
             trace = _read_python_trace(lines, at)
-        elif _is_stack_frame(lines[at]) and not (at and _STACK_FRAME.match(lines[at - 1])):
+        elif _STACK_FRAME.match(lines[at]) and not (at and _STACK_FRAME.match(lines[at - 1])):
             trace = _read_stack(lines, at)
         if trace:
             traces.append(trace)
-        at = trace.stop if trace else at + 1
+            stop = trace.stop
     return traces
-
-
-def _is_stack_frame(line: str) -> bool:
-    return line.lstrip().startswith("at ") and _STACK_FRAME.match(line) is not None
 
 
 def _read_python_trace(lines: Sequence[str], start: int) -> Trace | None:

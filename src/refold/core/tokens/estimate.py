@@ -17,6 +17,7 @@ No weight is negative and a part of a text has a part of its pairs, so a longer 
 
 from binascii import unhexlify
 from collections.abc import Iterable, Mapping
+from string import ascii_letters
 from types import MappingProxyType
 from typing import Final
 from zlib import adler32
@@ -124,18 +125,12 @@ so it is right for them and low by half for the rest. Without it padding such as
 random letters, ten times too much."""
 
 _LONG_RUN: Final = 40
-_RUNS: Final = [
-    (_LETTERS[number : number + 1] * 10, tuple(bytes([letter]) * _LONG_RUN for letter in letters))
-    for number, letters in (
-        (4, b"ABCDEFGHIJKLMNOPQRSTUVWXYZ"),
-        (5, b"aeo"),
-        (6, b"tnsrlhdc"),
-        (7, b"mpgfbyw"),
-        (8, b"kvjxqz"),
-        (14, b"iu"),
-    )
-]
-"""Runs of forty of each letter, by the ten equal classes that every fourth character of one shows."""
+_RUNS: Final = tuple(letter.encode() * _LONG_RUN for letter in ascii_letters)
+"""Runs of forty of each letter."""
+_ALIKE: Final = bytes(pair in (0x44, 0x55, 0x66, 0x77, 0x88, 0xEE) for pair in range(256))
+"""1 for each pair of two letters of one class, else 0."""
+_ALIKE_RUN: Final = b"\1" * (_LONG_RUN // 2 - 1)
+"""What every run of forty has at least among the even pairs."""
 _EQUAL: Final = bytes([0]) + b"\xff" * 255
 _LETTER: Final = bytes(0 if byte < 0x80 and chr(byte).isalpha() else 0xFF for byte in range(256))
 
@@ -207,22 +202,15 @@ def _pairs(classes: bytes) -> bytes:
 def _plain_units(data: bytes, left_out: bytes = b"") -> int:
     """Weigh the plain stream of a block; `left_out`: the bytes that do not count."""
     classes = data.translate(_PLAIN, left_out)
-    weights = _pairs(classes).translate(_PLAIN_WEIGHTS)
-    if not _has_run(data, classes):
+    pairs = _pairs(classes)
+    weights = pairs.translate(_PLAIN_WEIGHTS)
+    # Hardly any text has even letters of one class forty times in a row.
+    may_run = len(pairs) >= _LONG_RUN - 1 and _ALIKE_RUN in pairs[: len(pairs) // 2 + 1].translate(_ALIKE)
+    if not may_run or not any(run in data for run in _RUNS):
         return _sum(weights)
     other = _no_runs(data.translate(None, left_out))
     kept = int.from_bytes(weights, "little") & int.from_bytes(other[0::2] + other[1::2], "little")
     return _sum(kept.to_bytes(len(weights), "little")) + RUN * other.count(0)
-
-
-def _has_run(data: bytes, classes: bytes) -> bool:
-    """True if a letter stands forty times in a row; written out, because most texts are short."""
-    if len(classes) >= _LONG_RUN:
-        fourth = classes[::4]
-        for hint, runs in _RUNS:
-            if hint in fourth and any(run in data for run in runs):
-                return True
-    return False
 
 
 def _no_runs(data: bytes) -> bytes:

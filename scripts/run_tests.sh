@@ -4,10 +4,8 @@
 how=$1
 shift
 printf '%s: %s ...\n' "$how" "$*"
-case $how in
-    traced) said=$(PYTHONDONTWRITEBYTECODE= .venv/bin/coverage run --parallel-mode -m pytest -q -p no:anyio "$@" 2>&1) ;;
-    plain) said=$(PYTHONDONTWRITEBYTECODE= .venv/bin/python -m pytest -q -p no:anyio $IGNORED "$@" 2>&1) ;;
-esac
+if [ "$how" = traced ]; then export REFOLD_TRACED=1 IGNORED=; fi
+said=$(PYTHONDONTWRITEBYTECODE= .venv/bin/python -m pytest -q -p no:anyio $IGNORED "$@" 2>&1)
 status=$?
 if [ $status -eq 0 ]; then said=$(printf '%s\n' "$said" | tail -n 1); fi
 printf '%s: %s: %s\n' "$how" "$*" "$said"

@@ -14,7 +14,7 @@ import signal
 import pytest
 from hypothesis import HealthCheck, settings
 
-from coverage_tracing import Tracing
+from coverage_tracing import TRACING
 from refold.policies.systems import strategies
 from sample_sizes import few_or_all
 
@@ -27,9 +27,6 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.differing_executors, HealthCheck.too_slow],
 )
 settings.load_profile("tests")
-TRACING = Tracing()
-OF_ROOMS = {"core", "stages", "formats", "transcripts"}
-"""Folders with the tests of the rooms that promise to be covered."""
 
 for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
     if signal.getsignal(number) is signal.SIG_IGN:
@@ -45,14 +42,13 @@ def pytest_collection_finish():
     """Take the tests themselves out of what the garbage collector looks through again and again."""
     gc.collect()
     gc.freeze()
-    TRACING.stop()
+    TRACING.forget_results()
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item, nextitem):
     done = yield
-    # behind the rooms, and only where a file ends: to look at all of theirs takes as long as a thousand tests
-    if nextitem and nextitem.path != item.path and not OF_ROOMS.intersection(nextitem.path.parts):
+    if nextitem and nextitem.path != item.path:  # to look at what ran takes as long as a test or two
         TRACING.leave_covered_files()
     return done
 

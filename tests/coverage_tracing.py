@@ -1,29 +1,49 @@
 """Measure coverage where it is promised: in the rooms, by the bodies of tests.
 
-A traced line takes three times as long, and so does every line of pytest beside it. So once all tests are
-collected, the tracer that `coverage run` started is there only while the body of a test runs. The tests of
-the rooms come first. What they have covered is not traced in the others, and once every room is covered
-nothing is. A file that is not covered is traced to the end, so that the report is the same.
+A traced line takes three times as long, and so does every line of pytest beside it. So the tracer, which
+REFOLD_TRACED asks for, is there only while the rooms are imported and while the body of a test runs. What
+has run as a whole is not traced in the tests behind it, and once every room is covered nothing is. A file
+that is not covered is traced to the end, so that the report is the same.
 """
 
+import functools
+import importlib
+import os
+import pkgutil
 import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
-import refold
-
-SOURCE = Path(refold.__file__).parent
-ROOMS = ("/refold/core/", "/refold/stages/", "/refold/formats/", "/refold/transcripts/agents/")
-"""The rooms whose coverage is reported; other files are left at once."""
+ROOMS = ("refold.core", "refold.stages", "refold.formats", "refold.transcripts.agents")
+"""The rooms whose coverage is reported: `source` of coverage in pyproject.toml."""
 
 
 class Tracing:
     """The tracer of coverage, or none."""
 
     def __init__(self) -> None:
+        self._tracers = None, None
+        if not os.environ.get("REFOLD_TRACED"):
+            return
+        from coverage import Coverage  # not installed where the tests of adapters run
+
+        self._tool = Coverage(data_suffix=True, auto_data=True)
+        self._tool.start()
         self._tracers = sys.gettrace(), threading.gettrace()
+        for room in map(importlib.import_module, ROOMS):
+            for module in pkgutil.walk_packages(room.__path__, f"{room.__name__}."):
+                importlib.import_module(module.name)
+        self.stop()
+        self._reporter = functools.cache(self._tool._get_file_reporter)
+        self._ran = {}
+
+    def forget_results(self) -> None:
+        """Empty the caches of the rooms: what was asked for while tests were collected was not traced."""
+        rooms = [module for name, module in sys.modules.items() if name.startswith(ROOMS)]
+        for value in [value for room in rooms for value in vars(room).values()]:
+            if self._tracers[0] and hasattr(value, "cache_clear"):
+                value.cache_clear()
 
     @contextmanager
     def on(self) -> Iterator[None]:
@@ -39,17 +59,19 @@ class Tracing:
             self.stop()
 
     def leave_covered_files(self) -> None:
-        """Trace no more what has run as a whole."""
-        coverage = sys.modules.get("coverage")  # not installed where the tests of adapters run
-        tool = None if coverage is None else coverage.Coverage.current()
-        if tool is None or self._tracers[0] is None:
+        """Trace no more what has run as a whole; only files in which something new ran are looked at."""
+        if self._tracers[0] is None:
             return
-        decisions = tool._collector.should_trace_cache  # the only place that decides for each call
-        traced = [name for name, decision in decisions.items() if decision is not None and decision.trace]
-        for name in traced:
-            decisions[name].trace = not _is_covered(tool, name)
-        imported = all(str(path) in decisions for path in SOURCE.rglob("*.py") if _is_of_room(str(path)))
-        if imported and not any(decisions[name].trace for name in traced):
+        collector = self._tool._collector
+        for name, lines in [(name, frozenset(lines)) for name, lines in collector.data.items()]:
+            before = self._ran.get(name, frozenset())
+            if lines <= before:
+                continue
+            self._ran[name] = before | lines
+            numbers = self._tool._analyze(name, self._reporter(name)).numbers
+            # the only place that decides for each call
+            collector.should_trace_cache[name].trace = bool(numbers.n_missing or numbers.n_missing_branches)
+        if not any(found.trace for found in collector.should_trace_cache.values() if found):
             self._tracers = None, None
 
     def stop(self) -> None:
@@ -59,12 +81,5 @@ class Tracing:
             threading.settrace(None)  # type: ignore[arg-type]
 
 
-def _is_of_room(name: str) -> bool:
-    return any(room in name for room in ROOMS)
-
-
-def _is_covered(tool, name: str) -> bool:  # type: ignore[no-untyped-def]
-    if not _is_of_room(name):
-        return True
-    numbers = tool._analyze(name).numbers
-    return not (numbers.n_missing or numbers.n_missing_branches)
+TRACING = Tracing()
+"""Made before anything else imports the rooms."""

@@ -190,6 +190,16 @@ def test_what_a_short_summary_leaves_of_its_room_is_for_messages(target):
     assert len(asked.asked) == 1
 
 
+def test_room_that_is_too_small_for_another_message_stays_empty():
+    """The model is asked once, and what it wrote stands."""
+    talk = [(user, assistant)[step % 2](f"step {step}: " + "look at it. " * 100) for step in range(12)]
+    asked = Scripted("Steps 0 to 9 are done: look at it. Next: step 10.")
+    outcome = refold.compact(talk, window=200_000, target=2_000, ask=asked)
+    assert outcome.reason.startswith("summarize: 8 messages")
+    assert outcome.tokens_after < 1_900
+    assert len(asked.asked) == 1
+
+
 def test_an_answer_is_used_again_for_the_same_round_of_questions_alone():
     def ask_rounds(*rounds):
         replies = []

@@ -18,7 +18,7 @@ from refold.core.compaction.edits import (
     revert_edits,
 )
 from refold.core.compaction.keep_rules import MeasuredHistory, Segment
-from refold.core.compaction.policy import Policy
+from refold.core.compaction.policy import Policy, make_stages_later
 from refold.core.compaction.task import Step, Task, replace_runs
 from refold.core.messages.message import Message
 from refold.core.messages.message_text import visible_text
@@ -399,3 +399,15 @@ def test_a_policy_needs_a_name_a_window_and_a_trigger():
     assert policy.counter is ESTIMATE_COUNTER
     assert (policy.reserve, policy.levels, policy.target, policy.stages) == (Reserve(), Levels(), None, ())
     assert policy.guards == {"system", "pins", "last user", "open calls"}
+
+
+def test_stages_may_be_made_when_they_are_first_looked_at():
+    made = []
+    stages = make_stages_later(lambda: made.append("once") or (Step,))
+    policy = Policy(
+        name="mine", window=lambda model: Window(1_000, None, "given"), trigger=Trigger(), stages=stages
+    )
+    assert made == []
+    assert policy.stages is policy.stages
+    assert made == ["once"]
+    assert Policy.stages is vars(Policy)["stages"]

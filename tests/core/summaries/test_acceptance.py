@@ -9,6 +9,8 @@ from growth import stop_hang
 from refold.core.compaction.flow import Answer, Failed
 from refold.core.messages.message import Message
 from refold.core.summaries.acceptance import (
+    _empty_words,
+    find_content,
     is_stand_in,
     make_stand_in,
     reject_copy,
@@ -685,3 +687,8 @@ def test_scripts_without_blanks_are_compared_by_pairs():
 @pytest.mark.parametrize("text", ["...", "```\n```", "Summary:", "- \n- ", "42"])
 def test_a_reply_without_words_is_none_for_every_policy(text):
     assert reject_reply(Answer(text=text)) == "the summary has no words"
+
+
+def test_words_about_a_summary_tell_nothing():
+    _empty_words.cache_clear()  # a law that was not traced may have asked for them
+    assert find_content("Here is a summary of the conversation: the parser of dates") == {"pars", "date"}

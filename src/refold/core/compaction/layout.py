@@ -6,10 +6,11 @@ those that leave follow from the goal. What is left of it is for the text that s
 docs/decisions/0023-age-graded-views.md has the measurements behind the numbers.
 """
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate, islice
+from operator import lt
 from typing import Final, NamedTuple
 
 from refold.core.compaction.cuts import Cuts
@@ -120,8 +121,19 @@ class _Planner:
         self.ends_unread = len(history.sizes) - 1 not in history.actions
         """True if the model has not answered the newest messages, such as the results of its calls: they are
         shown, be it in part. Without them it would make the same calls again."""
-        self.groups: list[_Group] = []
-        """The groups that were measured so far, the newest first."""
+        self.groups: list[list[_Share]] = []
+        """The messages between two cuts, which stay or leave together, the newest first; read as needed."""
+        # The same groups as lists of numbers, because a search measures all of them at twenty levels.
+        self.rows: list[tuple[int, int, float, float]] = []
+        """Of each message behind the newest group the most, the firm units, the worth and the age."""
+        self.leasts: list[int] = []
+        """Units below which it leaves."""
+        self.ends: list[int] = []
+        """Number of those messages up to the end of each group."""
+        self.covers = [0]
+        """Units in the history of the first groups, for each number of them."""
+        self.firm_groups: list[int] = []
+        """Groups in which one message has more that cannot be shortened than the share of a huge one."""
 
     def place_by_age(self, text_size: TextSize) -> Layout:
         """Search the highest level at which the messages and the text that stands for the rest fit."""
@@ -160,7 +172,7 @@ class _Planner:
         limits = {
             share.at: limit
             for number in range(reach.groups)
-            for limit, share in zip(self._show(number, level), self.groups[number].shares, strict=True)
+            for limit, share in zip(self._show(number, level), self.groups[number], strict=True)
             if limit < share.size
         }
         start = self.starts[reach.groups - 1] if reach.groups else len(self.history.sizes)
@@ -168,46 +180,69 @@ class _Planner:
 
     def _measure(self, level: float, most: int | None = None) -> "_Reach":
         """Measure the newest groups that stay at a level."""
-        number = units = covers = 0
+        reach = self._sum_up(level, most)
         # Once there is too much, more would not make it fit again.
-        while number < len(self.starts) and units <= self.free:
-            group = self.groups[number] if number < len(self.groups) else self._add_group(number)
-            size = group.measure(level) if number else self._measure_newest(level)
-            if size is None or (most is not None and units and units + size > most):
-                break
-            if units and group.is_firm:
-                break  # it cannot be shortened to its share
-            number, units, covers = number + 1, units + size, covers + group.covers
-        return _Reach(number, units, covers)
+        while reach.groups == len(self.groups) < len(self.starts) and reach.units <= self.free:
+            self._add_groups(2 * len(self.groups) + 16)
+            reach = self._sum_up(level, most)
+        return reach
+
+    def _sum_up(self, level: float, most: int | None) -> "_Reach":
+        """Measure those of the groups read so far that stay at a level."""
+        newest = self._measure_newest(level) if self.groups else None
+        if newest is None:
+            return _Reach(0, 0, 0)
+        limits = [
+            top if (limit := int(level * worth / older)) >= top else max(limit, firm)
+            for top, firm, worth, older in self.rows
+        ]
+        units = list(accumulate(limits, initial=newest))
+        says_little = [*map(lt, limits, self.leasts), True].index(True)
+
+        def count_until_over(size: int) -> int:
+            """Count the groups up to the one with which there is more than a size."""
+            return bisect_left(self.ends, bisect_right(units, size)) + 1
+
+        stops = [bisect_right(self.ends, says_little), count_until_over(self.free), len(self.groups)]
+        some = count_until_over(0)  # the first group that has anything is shown in any case
+        stops += [] if most is None else [max(some, count_until_over(most) - 1)]
+        # What is firm cannot be shortened to its share.
+        stops += [number for number in self.firm_groups if number >= some][:1]
+        number = min(stops)
+        return _Reach(number, units[self.ends[number - 1]], self.covers[number])
 
     def _measure_newest(self, level: float) -> int | None:
         """Measure the newest group; None if it would say too little."""
         shown = self._show(0, level)
-        says_little = any(
-            limit < share.least for limit, share in zip(shown, self.groups[0].shares, strict=True)
-        )
+        says_little = any(limit < share.least for limit, share in zip(shown, self.groups[0], strict=True))
         return None if says_little else sum(shown)
 
     def _show(self, number: int, level: float) -> list[int]:
         """Return the units of each message of a group at a level."""
-        shares = self.groups[number].shares
+        shares = self.groups[number]
         shown = [share.limit(level) for share in shares]
         if not number and self.ends_unread:
             parts = [max(limit, share.least) for limit, share in zip(shown, shares, strict=True)]
             return parts if sum(parts) <= self.free else shown
         return shown
 
-    def _add_group(self, number: int) -> "_Group":
-        """Measure the next messages between two cuts, counted from the newest; once for all levels."""
-        end = self.starts[number - 1] if number else len(self.history.sizes)
-        places = [at for at in range(self.starts[number], end) if at not in self.history.guarded]
-        group = _Group(
-            [self._share(at) for at in places],
-            sum(self.history.sizes[at] for at in places),
-            any(self.history.firm.get(at, 0) > self.largest for at in places),
-        )
-        self.groups.append(group)
-        return group
+    def _add_groups(self, most: int) -> None:
+        """Read the next groups, counted from the newest, up to this number of them."""
+        history = self.history
+        for number in range(len(self.groups), min(most, len(self.starts))):
+            end = self.starts[number - 1] if number else len(history.sizes)
+            places = [at for at in range(self.starts[number], end) if at not in history.guarded]
+            shares = [self._share(at) for at in places]
+            self.groups.append(shares)
+            if number:
+                self.rows += [
+                    (each.most, min(each.firm, each.most), each.worth, each.older) for each in shares
+                ]
+                self.leasts += [each.least for each in shares]
+            self.ends.append(len(self.rows))
+            self.covers.append(self.covers[-1] + sum([history.sizes[at] for at in places]))
+            if any(history.firm.get(at, 0) > self.largest for at in places):
+                self.firm_groups.append(number)
 
     def _share(self, at: int) -> "_Share":
         """Measure what a message gets by its age."""
@@ -244,28 +279,6 @@ class _Share(NamedTuple):
     def limit(self, level: float) -> int:
         """Return the units that it gets at a level."""
         return min(self.most, max(self.firm, int(level * self.worth / self.older)))
-
-
-class _Group(NamedTuple):
-    """Messages that stay or leave together."""
-
-    shares: Sequence[_Share]
-    covers: int
-    is_firm: bool
-    """True if what cannot be shortened of one is more than the share of a huge message."""
-
-    def measure(self, level: float) -> int | None:
-        """Return the units of all at a level; None if one of them would say too little."""
-        units = 0
-        # Written out, because a search measures each group at twenty levels.
-        for _, _, least, most, firm, worth, older in self.shares:
-            limit = int(level * worth / older)
-            limit = max(limit, firm)
-            limit = min(limit, most)
-            if limit < least:
-                return None
-            units += limit
-        return units
 
 
 class _Reach(NamedTuple):

@@ -2,6 +2,7 @@
 
 import copy
 import json
+import tracemalloc
 
 import pytest
 from hypothesis import given
@@ -237,6 +238,17 @@ def test_ordinary_histories_follow_to_the_end(kind):
     assert tracker.waiting == {one.id for one in history[-1].calls}
     assert normalize(history, shape=wire.shape).messages is history
     assert refused(wire.name, history) == set()
+
+
+def test_a_new_call_copies_no_ids_of_earlier_ones():
+    tracker = ValidityTracker(BLOCKS, role="user", ids={f"call {number}" for number in range(20_000)})
+    message = calls(call_part("f", id="new"))
+    tracemalloc.start()
+    try:
+        assert tracker.accepts(message)
+        assert tracemalloc.get_traced_memory()[1] < 20_000
+    finally:
+        tracemalloc.stop()
 
 
 # -- no where it is not sure -------------------------------------------------------------------------------

@@ -149,7 +149,10 @@ def find_file_reads(messages: Sequence[Message], *, vocabulary: Vocabulary = COM
             if isinstance(part, ToolCall):
                 open_calls[part.id] = part  # an id used again belongs to the nearest call before it
             elif isinstance(part, ToolResult) and not part.is_error and part.call_id in open_calls:
-                use = find_use(open_calls[part.call_id], vocabulary)
+                call = open_calls[part.call_id]
+                if vocabulary.tools.get(vocabulary.spell(call.name)) == "modified":
+                    continue  # its arguments may be long
+                use = find_use(call, vocabulary)
                 if use.kind == "read" and len(use.paths) == 1 and use.arguments is not None:
                     extent = find_extent(use.arguments)
                     if extent is not None:

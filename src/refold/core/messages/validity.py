@@ -94,7 +94,9 @@ class ValidityTracker:
         joins = self.shape.results_anywhere and self.unit_is_open and ids and may_continue_unit(message)
         if self.waiting and not joins:
             return False
-        if "" in ids or len(set(ids)) != len(ids) or self.waiting.union(self.ids).intersection(ids):
+        if "" in ids or len(set(ids)) != len(ids):
+            return False
+        if not (self.waiting.isdisjoint(ids) and self.ids.isdisjoint(ids)):
             return False
         self.waiting.update(ids)
         if self.shape.unique_ids:

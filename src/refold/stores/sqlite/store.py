@@ -175,8 +175,8 @@ class SQLiteStore:
         fence: int | None = None,
     ) -> Head | None:
         """Do the same if it waits for nobody: no sync, no other writer, no words to index; else None."""
-        size = _size(entries)
-        if self._unindexed + len(entries) >= _INDEX_EVERY or size >= _SHORT_BYTES:
+        size, is_other = _size(entries), type(self) is not SQLiteStore  # which may append in its own way
+        if is_other or self._unindexed + len(entries) >= _INDEX_EVERY or size >= _SHORT_BYTES:
             return None
         add = self._plan_append(session, entries, expect, at, fence)
         head = self._connection.write_at_once(add, size=size)

@@ -30,6 +30,8 @@ MESSAGE = 1 << 20
 ROOMS = ("refold.cli", "refold.calls", "refold.session", "refold.stores", "refold.remote", "refold.policies")
 NOT_LOADED = {"refold.cli.__main__", "refold.remote.mcp_server"}
 """The program itself, which runs once, and what needs a library that takes a second to import."""
+SERVERS = ("refold.gateway.running", "refold.inspector.running")
+"""What to preload for a program that serves: libraries that take half a second to import."""
 LOCALE = ("LANG", "LC_ALL", "LC_CTYPE", "PYTHONIOENCODING", "PYTHONUTF8")
 """What decides, when Python starts, how characters are written."""
 
@@ -78,6 +80,13 @@ class Forked(subprocess.Popen[bytes]):
                 self.returncode = os.waitstatus_to_exitcode(int(self._told.recv(32)))
                 self._told.close()
         return self.returncode
+
+
+def run_forked(*arguments: Any, **options: Any) -> subprocess.CompletedProcess[Any]:
+    """Run the program to its end; `options` are those of `Forked`, its output is kept."""
+    with Forked(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options) as process:
+        out, err = process.communicate(timeout=60)
+    return subprocess.CompletedProcess(process.args, process.returncode, out, err)
 
 
 def is_forkable(environment: dict[str, str]) -> bool:

@@ -7,7 +7,6 @@ import json
 import os
 import pty
 import re
-import signal
 import struct
 import subprocess
 import sys
@@ -122,23 +121,13 @@ def terminal(*args, env=None, columns=100, stdin=None, slow=False) -> Done:
 @contextlib.contextmanager
 def started(*args, **more):
     """A process that runs while a test looks at it, and not longer."""
-    program = subprocess.Popen(
-        [*PROGRAM, *map(str, args)],
-        stderr=subprocess.PIPE,
-        preexec_fn=_heeding_interrupts,  # noqa: PLW1509  # a test has no other threads
-        **more,
-    )
+    program = start(args, dict(os.environ), stderr=subprocess.PIPE, **more)
     try:
         yield program
     finally:
         program.kill()
         program.wait(30)
         program.stderr.close()
-
-
-def _heeding_interrupts() -> None:
-    """Undo what a shell does to jobs in the background: it lets them ignore Ctrl-C."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def modules_loaded(*args) -> set[str]:

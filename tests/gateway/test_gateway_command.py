@@ -5,7 +5,6 @@ import os
 import re
 import signal
 import subprocess
-import sys
 import urllib.request
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,16 +12,16 @@ from pathlib import Path
 import pytest
 from recording_upstream import LIMIT, answer_json
 
+from forked_program import SERVERS, Forked, run_forked
+
 PAGE = Path(__file__).parents[2] / "docs" / "configuration.md"
 
 
 @contextmanager
 def serving(folder, *args, **variables):
     environment = {**os.environ, "HOME": str(folder), "XDG_DATA_HOME": str(folder), **variables}
-    command = [sys.executable, "-m", "refold.cli", "serve", *args]
-    process = subprocess.Popen(
-        command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+    pipes = dict.fromkeys(("stdout", "stderr"), subprocess.PIPE)
+    process = Forked(["serve", *args], preload=SERVERS, cwd=folder, env=environment, text=True, **pipes)
     try:
         yield process
     finally:
@@ -121,10 +120,7 @@ def test_a_port_in_use_is_one_line(tmp_path, upstream):
 
 
 def show_config(folder, **variables):
-    return subprocess.run(
-        [sys.executable, "-m", "refold.cli", "config", "--json"],
-        cwd=folder, env={**os.environ, **variables}, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    return run_forked("config", "--json", cwd=folder, env={**os.environ, **variables}, text=True)
 
 
 def test_the_settings_of_the_gateway_are_shown(tmp_path):

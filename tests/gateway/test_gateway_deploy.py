@@ -24,6 +24,7 @@ import yaml
 from client_bodies import ClaudeCode
 from recording_upstream import LIMIT, Running, running_gateway, running_upstream, send
 
+from forked_program import run_forked
 from refold.gateway import GatewayOptions, HistoryOptions
 from sample_sizes import WHOLE
 
@@ -99,11 +100,8 @@ def seconds(text):
 
 def known_variables(folder):
     """Every variable that `refold serve` reads."""
-    shown = subprocess.run(
-        [sys.executable, "-m", "refold.cli", "config", "--json"],
-        cwd=folder, capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    names = [name for name in json.loads(shown.stdout)["settings"] if "." not in name]
+    shown = json.loads(run_forked("config", "--json", cwd=folder).stdout)
+    names = [name for name in shown["settings"] if "." not in name]
     own = {field.name for options in (GatewayOptions, HistoryOptions) for field in fields(options)}
     names += [f"serve_{name}" for name in own - {*names, "make_policy"}]
     return {f"REFOLD_{name.upper()}" for name in names}

@@ -4,14 +4,13 @@ import hashlib
 import hmac
 import logging
 import os
-import subprocess
-import sys
 
 import pytest
 from client_bodies import ClaudeCode, Opencode
-from recording_upstream import LIMIT, running_gateway, send
+from recording_upstream import running_gateway, send
 
 import refold
+from forked_program import SERVERS, run_forked
 from refold.gateway import HistoryOptions
 from refold.stores import open_store
 
@@ -198,10 +197,8 @@ def test_no_key_is_written_anywhere(upstream, tmp_path, caplog):
 )
 def test_a_wrong_tenancy_is_refused_in_one_line(tmp_path, variables, words):
     named = {f"REFOLD_SERVE_{name}": value for name, value in variables.items()}
-    ended = subprocess.run(
-        [sys.executable, "-m", "refold.cli", "serve", "--port", "0", "--store", "memory:"],
-        cwd=tmp_path, env={**os.environ, **named}, capture_output=True, text=True, timeout=LIMIT, check=False,
-    )  # fmt: skip
+    command = ("serve", "--port", "0", "--store", "memory:")
+    ended = run_forked(*command, preload=SERVERS, cwd=tmp_path, env={**os.environ, **named}, text=True)
     assert (ended.returncode, ended.stdout, ended.stderr.count("\n")) == (2, "", 1)
     assert words in ended.stderr
     assert "short" not in ended.stderr.replace("too short", "")

@@ -4,15 +4,14 @@ import hashlib
 import hmac
 import logging
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from client_bodies import ClaudeCode, Codex, Opencode
-from recording_upstream import LIMIT, running_gateway, running_upstream, send
+from recording_upstream import running_gateway, running_upstream, send
 
 import refold
+from forked_program import SERVERS, run_forked
 from refold.gateway import Gateway, HistoryOptions
 from refold.stores import open_store
 
@@ -229,10 +228,8 @@ def test_a_wrong_file_is_refused_in_one_line(tmp_path, text, words):
 
 
 def run_serve(folder, *words, **variables):
-    return subprocess.run(
-        [sys.executable, "-m", "refold.cli", "serve", *words],
-        cwd=folder, env={**os.environ, **variables}, capture_output=True, text=True, timeout=LIMIT, check=False,
-    )  # fmt: skip
+    environment = {**os.environ, **variables}
+    return run_forked("serve", *words, preload=SERVERS, cwd=folder, env=environment, text=True)
 
 
 def test_a_new_key_is_printed_with_its_lines(tmp_path, upstream, monkeypatch):

@@ -3,14 +3,13 @@
 import json
 import os
 import re
-import subprocess
-import sys
 from urllib.parse import quote
 
 import pytest
 from inspector_serving import inspecting, say_task
 
 import refold
+from forked_program import run_forked
 
 
 @pytest.fixture(scope="module")
@@ -37,10 +36,8 @@ def place(tmp_path_factory):
 
 def ask_terminal(place, *words):
     folder, address, _ = place
-    command = [sys.executable, "-m", "refold.cli", *words, "--store", address, "--json"]
     environment = {**os.environ, "HOME": str(folder), "XDG_DATA_HOME": str(folder)}
-    done = subprocess.run(command, capture_output=True, check=True, env=environment, cwd=folder)
-    return json.loads(done.stdout)
+    return json.loads(run_forked(*words, "--store", address, "--json", env=environment, cwd=folder).stdout)
 
 
 def test_sessions_equal_the_list_of_the_terminal(place):
@@ -140,17 +137,8 @@ def test_sizes_equal_those_of_measure_and_of_the_library(place):
     assert page["budget"]["breakdown"] == budget.breakdown.as_dict()
     assert page["stats"]["tokens_saved"] == stats.tokens_saved
     assert page["stats"]["spent"] == stats.spent.as_dict()
-    command = [
-        sys.executable,
-        "-m",
-        "refold.cli",
-        "measure",
-        "view.json",
-        "--model",
-        "claude-sonnet-4-5",
-        "--json",
-    ]
-    told = json.loads(subprocess.run(command, capture_output=True, check=True, cwd=folder).stdout)
+    command = ("measure", "view.json", "--model", "claude-sonnet-4-5", "--json")
+    told = json.loads(run_forked(*command, cwd=folder).stdout)
     assert window["kinds"] == told["history"]
     assert page["budget"]["breakdown"]["history"] == told["breakdown"]["history"]
     parts = {part["part"]: part["tokens"] for part in window["parts"]}

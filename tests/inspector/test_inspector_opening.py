@@ -6,7 +6,6 @@ import re
 import signal
 import stat
 import subprocess
-import sys
 import urllib.request
 from contextlib import contextmanager
 
@@ -14,6 +13,7 @@ import pytest
 from inspector_serving import LIMIT
 
 import refold
+from forked_program import SERVERS, Forked
 
 ENVIRONMENT = {"DISPLAY": "", "WAYLAND_DISPLAY": "", "BROWSER": ""}
 
@@ -28,10 +28,8 @@ def program(folder, *words, **variables):
         "XDG_DATA_HOME": str(folder),
         **variables,
     }
-    command = [sys.executable, "-m", "refold.cli", *words]
-    process = subprocess.Popen(
-        command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+    pipes = dict.fromkeys(("stdout", "stderr"), subprocess.PIPE)
+    process = Forked(words, preload=SERVERS, cwd=folder, env=environment, text=True, **pipes)
     try:
         yield process
     finally:

@@ -13,7 +13,9 @@ import pytest
 from mcp import Client, StdioServerParameters
 
 import refold
+from forked_program import Forked, run_forked
 
+LIBRARY = ("refold.remote.mcp_server",)
 PROGRAM = [sys.executable, "-m", "refold.cli", "mcp"]
 WAIT = 60.0
 
@@ -112,9 +114,7 @@ def test_an_empty_store(tmp_path):
 
 
 def test_the_end_of_the_input_ends_it():
-    done = subprocess.run(
-        [*PROGRAM, "--store", "memory:"], input=b"", capture_output=True, timeout=WAIT, check=False
-    )
+    done = run_forked("mcp", "--store", "memory:", preload=LIBRARY, stdin=subprocess.DEVNULL)
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
 
 
@@ -135,7 +135,8 @@ def test_an_interrupt_ends_it():
     }
     call = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": start}
     pipe = subprocess.PIPE
-    with subprocess.Popen([*PROGRAM, "--store", "memory:"], stdin=pipe, stdout=pipe, stderr=pipe) as process:
+    command, pipes = ("mcp", "--store", "memory:"), dict.fromkeys(("stdin", "stdout", "stderr"), pipe)
+    with Forked(command, preload=LIBRARY, **pipes) as process:
         process.stdin.write(json.dumps(call).encode() + b"\n")
         process.stdin.flush()
         assert json.loads(process.stdout.readline())["result"]["serverInfo"]["name"] == "refold"

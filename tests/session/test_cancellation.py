@@ -86,7 +86,11 @@ def test_cancelled_at_the_nth_await(act, background):
 
     async def all_of_them():
         finished = False
-        for n in (*range(1 + background, 61, few_or_all(5, 1)), 100_000):  # the last one is never cancelled
+        step = few_or_all(12, 1)
+        later = range(
+            3 + (background + 2 * list(ACTS).index(act)) % step, 61, step
+        )  # not the same for each act
+        for n in (1 + background, *later, 100_000):  # the last one is never cancelled
             cancelled, before, view, kinds = await states(n)
             if not cancelled:
                 finished = True

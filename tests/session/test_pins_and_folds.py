@@ -7,7 +7,7 @@ import refold
 from sample_sizes import few_or_all
 
 
-@pytest.mark.parametrize("seed", range(few_or_all(12, 400)))
+@pytest.mark.parametrize("seed", range(few_or_all(6, 400)))
 def test_every_view_is_valid_and_has_its_pins(seed):
     talk = Talk(seed)
     for _ in range(30):
@@ -22,9 +22,9 @@ def test_every_view_is_valid_and_has_its_pins(seed):
 
 def test_what_a_fold_saves_does_not_count_a_message_that_is_back():
     """Bring back everything that left, one after another: then nothing is saved, but for what was inserted."""
-    session = refold.open("talk", store="memory:", window=6_000)
+    session = refold.open("talk", store="memory:", window=3_000)
     said = []
-    for number in range(30):
+    for number in range(15):
         said.append({"role": "user", "content": f"go on {number} " + "please do it carefully. " * 12})
         said.append({"role": "assistant", "content": f"step {number}: " + "found it in the module. " * 20})
     session.prepare(said)
@@ -39,5 +39,5 @@ def test_what_a_fold_saves_does_not_count_a_message_that_is_back():
         session.pin(f"#{number}")
         saved.append(sum(f.tokens_before - f.tokens_after for f in session.folds() if f.standing))
     assert saved == sorted(saved, reverse=True)
-    assert saved[0] > 2_000
+    assert saved[0] > 1_000
     assert saved[-1] <= 0

@@ -12,11 +12,13 @@ from refold.core.compaction.model_calls import ModelCall
 from refold.core.compaction.pipeline import Report
 from refold.core.messages.file_operations import FileOps, find_files
 from refold.core.messages.message import Message
+from refold.core.messages.quick_init import quick_init
 from refold.core.messages.short_repr import short_repr
 from refold.core.models.prices import Spent
 from refold.core.models.spending_limits import total_spent
 
 
+@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
     """Record of one attempt at compaction: its numbers and stages; also of an attempt that did nothing."""
@@ -63,6 +65,7 @@ _OUTCOME_SHOWS: Final = (
 )
 
 
+@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
     """Result of `compact`: the messages to go on with, the sizes, and the record of the attempt."""

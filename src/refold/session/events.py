@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from refold.calls.outcome import Receipt
 from refold.core.compaction.budget import Level
+from refold.core.messages.quick_init import quick_init
 from refold.core.tokens.usage import Usage
 
 if TYPE_CHECKING:
@@ -53,6 +54,7 @@ class _EventBase:
         return plain
 
 
+@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsageUpdate(_EventBase):
     """A request was answered, and the provider reported its size."""
@@ -221,7 +223,7 @@ class Listeners:
     def _call(self, listener: Listener, event: Event) -> None:
         try:
             answer = listener(event)
-            if inspect.isawaitable(answer):
+            if answer is not None and inspect.isawaitable(answer):
                 self._schedule(answer, event.kind)
         except (KeyboardInterrupt, SystemExit, GeneratorExit):
             raise

@@ -8,12 +8,14 @@ from refold.calls.outcome import Outcome
 from refold.calls.savings import Saving
 from refold.core.compaction import notebook
 from refold.core.compaction.budget import Budget
+from refold.core.messages.quick_init import quick_init
 from refold.core.messages.short_repr import short_repr
 from refold.core.models.prices import Spent
 from refold.core.tokens.units import format_count
 from refold.core.tokens.usage import Usage
 
 
+@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ready:
     """The messages to send, and how full the context is."""
@@ -50,6 +52,7 @@ class Ready:
         )
 
 
+@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observed:
     """The meaning of a response or an error; true if the same turn is to be sent again."""
@@ -95,6 +98,7 @@ class Hit:
     __repr__ = short_repr
 
 
+@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Totals:
     """Tokens of all requests of a session, as reported."""

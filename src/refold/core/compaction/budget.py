@@ -4,6 +4,8 @@ import math
 from dataclasses import asdict, dataclass, replace
 from typing import Final, Literal, TypeAlias
 
+from refold.core.messages.quick_init import quick_init
+
 Level: TypeAlias = Literal["none", "notice", "warning", "critical"]
 
 HALF_FULL: Final = 0.5
@@ -141,6 +143,7 @@ class Target:
         return max(wanted, math.floor(base * self.least), 0)
 
 
+@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Breakdown:
     """Tokens of each part of the context."""
@@ -181,6 +184,7 @@ class Breakdown:
         return parts if self.unlisted else {name: size for name, size in parts.items() if name != "unlisted"}
 
 
+@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
     """Window, used tokens and level of a context, and whether to compact."""

@@ -27,6 +27,8 @@ from datetime import UTC, datetime
 from functools import reduce
 from typing import Any, Final, Literal, TypeAlias
 
+from refold.core.messages.quick_init import quick_init
+
 BreakerEvent: TypeAlias = Literal["fold", "failed", "emergency", "turn"]
 """A fold; an attempt that failed; a fold after a context overflow; a turn that the model completed."""
 
@@ -60,6 +62,7 @@ class Limits:
     """True if a completed turn closes a breaker that folds without a turn have opened."""
 
 
+@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Breaker:
     """The state of a circuit breaker."""

@@ -101,6 +101,7 @@ class Folded:
         object.__setattr__(self, "untold", {} if most is None or not untold else {most: untold})
 
 
+@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
     """The items that the model sees, without the messages themselves, and the marks of a branch."""

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
+from refold.core.messages.quick_init import quick_init
 from refold.core.models.model_names import parse_model_name
 from refold.core.models.windows import Price, builtin_table
 from refold.core.tokens.usage import Usage
@@ -76,6 +77,7 @@ def request_cost(usage: Usage, price: Price) -> float:
     return (input_cost + usage.output * price.output) / MILLION
 
 
+@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spent:
     """Tokens and cost of several model calls together."""

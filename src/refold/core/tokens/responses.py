@@ -13,6 +13,7 @@ from enum import Enum
 from itertools import islice
 from typing import Any, Final, Literal, TypeAlias
 
+from refold.core.messages.quick_init import quick_init
 from refold.core.tokens.usage import (
     Usage,
     find_impossible,
@@ -25,6 +26,7 @@ from refold.core.tokens.usage import (
 Finish: TypeAlias = Literal["stop", "length", "tool_calls", "refusal", "overflow", "unknown"]
 
 
+@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Response:
     """The facts that could be read of an answer."""
@@ -154,7 +156,8 @@ def _read(value: Any) -> Response:
     fields = _to_fields(value)
     usage, cost, block, impossible = _read_reports(fields)
     model = next((name for key in _MODEL if isinstance(name := fields.get(key), str)), "")[:300]
-    answer = next((answer for read in _READERS if (answer := read(fields))), None)
+    readers = () if type(fields) is dict and fields.keys() <= _REPORT else _READERS
+    answer = next((answer for read in readers if (answer := read(fields))), None)
     if answer is None:
         model = "" if usage is None else model
         return Response(usage=usage, cost=cost, impossible=impossible, model=model, empty=usage is None)

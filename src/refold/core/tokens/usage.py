@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from refold.core.messages.quick_init import quick_init
+
 MAX_REPORTED_TOKENS: Final = 100_000_000
 """Ten times the largest window in use. A larger number is no report, so an error would lose nothing."""
 
@@ -79,6 +81,7 @@ _ASIDE: Final = frozenset({"compaction", "advisor_message"})
 """Types of passes that read something else than the context: a compaction, another model's advice."""
 
 
+@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
     """Tokens of one request, as reported."""

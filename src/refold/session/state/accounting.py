@@ -12,6 +12,7 @@ from refold.core.compaction import circuit_breaker
 from refold.core.compaction.model_calls import ModelCall
 from refold.core.log.entries import Entry
 from refold.core.log.remade_folds import AGAIN
+from refold.core.messages.quick_init import quick_init
 from refold.core.models.prices import Spent
 from refold.core.models.spending_limits import HOUR, Allowance, Bill, Caps, remaining_allowance, total_spent
 from refold.core.tokens.calibration import Calibration, Counted, clamp_ratio
@@ -29,6 +30,7 @@ LEAST_TAUGHT: Final = 2_000
 number below it would end all summaries; a true one costs a refusal at each fold."""
 
 
+@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SentRequest:
     """A list that the caller was given to send, and its size."""
@@ -45,6 +47,7 @@ class SentRequest:
     """True if its messages still stand at the front of the view."""
 
 
+@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsageReport:
     """The provider's last report that was believed, and our estimate for the request."""
@@ -108,6 +111,7 @@ class TrialFold:
     """Tokens of the history after the fold."""
 
 
+@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpendingTotals:
     """Cost of requests and summaries so far."""

@@ -323,6 +323,27 @@ def test_a_request_far_from_a_fold_needs_no_thread(upstream, tmp_path, monkeypat
         assert session.stats().said == len(client.request(9).body["messages"]) - 1  # but the system prompt
 
 
+@pytest.mark.parametrize(("client", "wire"), CLIENTS)
+def test_messages_that_the_gateway_has_read_are_stored_as_a_session_stores_them(
+    upstream, tmp_path, client, wire
+):
+    requests = [client.request(step) for step in range(1, 8)]
+    histories = HistoryOptions(store=f"sqlite:{tmp_path}/talks.db", window=1_000_000)
+    with running_gateway(upstream, histories) as gateway:
+        for request in requests:
+            play_request(gateway, request)
+    plain = refold.open("plain", store="memory:", window=1_000_000, format=wire)
+    for request in requests:
+        plain.prepare(history_of(request.body))
+    [name] = [info.name for info in refold.open_store(histories.store).sessions()]
+    with refold.open(name, store=histories.store) as session:
+        logs = [
+            [(entry.name, entry.parent, entry.body, entry.text, entry.about) for entry in log]
+            for log in (session.log(kinds=["said"]), plain.log(kinds=["said"]))
+        ]
+    assert logs[0] == logs[1]
+
+
 def test_a_long_message_is_taken_in_in_a_thread(upstream, store, monkeypatch):
     """To count it takes long, though a fold may be far in a large window."""
     loops, prepare = [], refold.Session._prepare_at_once

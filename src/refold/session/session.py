@@ -35,6 +35,7 @@ from refold.session.results import (
     Rewound,
     Stats,
 )
+from refold.session.state.request_context import ReadMessage
 from refold.session.state.session_state import SessionState
 from refold.session.steps.background import fold_in_background
 from refold.session.steps.export import export, import_from, keep_archive
@@ -352,10 +353,16 @@ class Session:
 
         return Rest(finish)
 
-    def _prepare_at_once(self, messages: Sequence[Any], *, system: Any, tools: Any) -> Ready | Rest[Ready]:
-        """Do what `prepare` does in an event loop."""
+    def _prepare_at_once(
+        self, messages: Sequence[Any], *, system: Any, tools: Any, read: Sequence[ReadMessage] = ()
+    ) -> Ready | Rest[Ready]:
+        """Do what `prepare` does in an event loop.
+
+        read   the last messages, as far as the caller has read them
+        """
         beside = {"system": system, "tools": tools, "prompt": None, "files": None}
-        flow = prepare(self.state, messages, **beside, start_background=self._start_background)
+        start = self._start_background
+        flow = prepare(self.state, messages, **beside, start_background=start, read=read)
         return self._run_at_once(flow)
 
     def _observe_at_once(self, answer: Any) -> Observed | Rest[Observed]:

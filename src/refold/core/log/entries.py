@@ -120,12 +120,24 @@ def make_entry(
 
 
 def make_message_entry(
-    value: Any, *, parent: str, said: int, text: str, about: Mapping[str, Any] | None, at: float
+    value: Any,
+    *,
+    parent: str,
+    said: int,
+    text: str,
+    about: Mapping[str, Any] | None,
+    at: float,
+    name: str = "",
 ) -> Entry:
-    """Make the entry of a message, whose value nobody will change; its text knows that value."""
+    """Make the entry of a message, whose value nobody will change; its text knows that value.
+
+    name   its name, if that is known; then the value was read from JSON
+    """
     body = WrittenJson(to_json_text(value))
     body.value = value
-    return _make_entry("said", value, body, parent=parent, said=said, text=text, about=about, at=at)
+    return _make_entry(
+        "said", value, body, parent=parent, said=said, text=text, about=about, at=at, name=name
+    )
 
 
 def _make_entry(
@@ -138,8 +150,9 @@ def _make_entry(
     text: str,
     about: Mapping[str, Any] | None,
     at: float,
+    name: str = "",
 ) -> Entry:
-    name = hash_entry(parent, kind, value, said)
+    is_json, name = bool(name), name or hash_entry(parent, kind, value, said)
     facts = {**(about or {}), SUM: _hash_body(body)} if name.startswith(NORMALISED) else dict(about or {})
     if len(facts) == 1 and SUM in facts:  # most messages; written at a third of the cost
         beside = f'{{"{SUM}":"{facts[SUM]}"}}'
@@ -148,7 +161,7 @@ def _make_entry(
     entry = Entry(name=name, parent=parent, kind=kind, body=body, said=said, text=text, about=beside, at=at)
     # JSON turns a key such as 1 into "1", which changes the order or the number of keys. Only a round trip
     # shows that; it is too slow for every message, and not needed if all keys are strings.
-    if not _has_string_keys(value) and not entry.sound:
+    if not is_json and not _has_string_keys(value) and not entry.sound:
         raise FormatError("is no JSON and cannot be stored: it would not be read back as it is")
     return entry
 

@@ -171,9 +171,13 @@ class SessionCalls:
         ):
             return partial(self.prepare, conversation, request, split, history)
         with ExitStack() as held:
-            held.enter_context(self._lend_key(session, request))
-            held.enter_context(self._cap.hold(session))
-            ready = session._prepare_at_once(history.values, system=system, tools=tools)  # noqa: SLF001  # a part of `prepare`
+            if request.access is not None:
+                held.enter_context(self._lend_key(session, request))
+            if self._cap.is_reached:
+                held.enter_context(self._cap.hold(session))
+            ready = session._prepare_at_once(  # noqa: SLF001  # a part of `prepare`
+                history.values, system=system, tools=tools, read=history.read
+            )
             if isinstance(ready, Ready):
                 return self._make_turn(conversation, session, asked, ready)
             return partial(self._finish, held.pop_all(), conversation, session, asked, ready)

@@ -88,7 +88,7 @@ def is_unchanged(plan: Sequence[Part], count: int) -> bool:
 
 def write_turn(conversation: Conversation, split: SplitBody, view: View, *, has_folds: bool) -> Turn:
     """Return the turn for a view; where no fold shortens it, the caller's own bytes go on."""
-    parts, conversation.written = plan_view(view, conversation.written)
+    parts, conversation.written = plan_view(view, conversation.written) if has_folds else ((), {})
     is_folded = has_folds and not is_unchanged(parts, len(split.items))
     used = view.tokens[1]
     conversation.plan = Plan(parts, len(split.items), view.tip) if is_folded else None

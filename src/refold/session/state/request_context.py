@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from refold.calls.conversation import file_text, system_text
 from refold.core.compaction.budget import Breakdown
+from refold.core.messages.message import Message
 from refold.core.summaries.native import Maker
 from refold.core.tokens.counting import Counter
 
@@ -20,6 +21,16 @@ class AnsweredBlock:
     """Its size as the provider reported it."""
 
 
+class ReadMessage(NamedTuple):
+    """A message that the caller has read and named; nobody changes its value, which is plain JSON."""
+
+    value: Any
+    message: Message
+    name: str
+    parent: str
+    """Name of the message before it."""
+
+
 @dataclass(slots=True)
 class RequestContext:
     """The parts of a request beside the history; sizes are counted once while the same parts are sent."""
@@ -28,6 +39,8 @@ class RequestContext:
     tools: Any = None
     prompt: str | None = None
     files: Sequence[Any] | None = None
+    read: Sequence[ReadMessage] = ()
+    """The last messages of the history, as far as the caller has read them."""
     more: int = 0
     """Tokens of parts that another process sends and has counted."""
     block: AnsweredBlock | None = None
@@ -37,6 +50,15 @@ class RequestContext:
     def update(self, *, system: Any, tools: Any, prompt: str | None, files: Sequence[Any] | None) -> None:
         """Take over the parts of the next request."""
         self.system, self.tools, self.prompt, self.files = system, tools, prompt, files
+
+    def note_read(self, read: Sequence[ReadMessage]) -> None:
+        """Note the last messages of the next request, as far as the caller has read them."""
+        self.read = read
+
+    def find_read(self, items: Sequence[Any]) -> Sequence[ReadMessage]:
+        """Return these messages as the caller has read them; empty if it has not read all of them."""
+        read = self.read[len(self.read) - len(items) :] if 0 < len(items) <= len(self.read) else ()
+        return read if all(one.value is item for one, item in zip(read, items, strict=False)) else ()
 
     def note_block(self, block: AnsweredBlock) -> None:
         """Note who made the block of an answer."""
@@ -61,5 +83,5 @@ class RequestContext:
             history=history,
             prompt=counter.plain(self.prompt or ""),
             tools=self._counted[3] + self.more,
-            files=sum(counter.plain(file_text(file)) for file in self.files or ()),
+            files=sum(counter.plain(file_text(file)) for file in self.files) if self.files else 0,
         )

@@ -87,10 +87,12 @@ def message_entries(
     key: str | None = None,
     *,
     behind: str = "",
+    names: Sequence[str] = (),
 ) -> list[Entry]:
     """Build the entries of messages behind the last one; a key belongs to the last of them.
 
     behind   the prefix behind which their thinking was made, if it was made behind the view as it stands
+    names    their names, if the caller knows them; then all of them are plain JSON
     """
     entries: list[Entry] = []
     parent, wire = state.position.tip, state.wire.name
@@ -108,7 +110,10 @@ def message_entries(
             about = {**about, KEY: key}
         made_behind = made[number - last - 1]
         facts = about | ({MADE_BEHIND: made_behind} if made_behind else {})
-        entry = make_message_entry(value, parent=parent, said=number, text=text, about=facts, at=state.now())
+        name = names[len(entries)] if names and value is item else ""
+        entry = make_message_entry(
+            value, parent=parent, said=number, text=text, about=facts, at=state.now(), name=name
+        )
         parent = entry.name
         entries.append(entry)
     return entries
@@ -121,12 +126,13 @@ def append_messages(
     *,
     marks: Sequence[Entry] = (),
     key: str | None = None,
+    names: Sequence[str] = (),
 ) -> SessionFlow[None]:
     """Append messages to the log and to the view, in one write with marks that stand before them."""
     if not items and not marks:
         return
     messages = state.loaded.read(items) if messages is None else messages
-    entries = message_entries(state, items, messages, key, behind=state.loaded.bound.prefix)
+    entries = message_entries(state, items, messages, key, behind=state.loaded.bound.prefix, names=names)
     first = state.view.said + 1
     yield from commit(state, [*marks, *entries])
     if entries:

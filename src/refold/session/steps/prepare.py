@@ -14,7 +14,7 @@ from refold.errors import StoreError
 from refold.session.drivers import SessionFlow
 from refold.session.results import Ready
 from refold.session.state.loaded_view import has_private
-from refold.session.state.request_context import RequestContext
+from refold.session.state.request_context import ReadMessage, RequestContext
 from refold.session.state.session_state import SessionState
 from refold.session.state.thinking_prefixes import BEGUN_WITH
 from refold.session.steps.append import commit, mark_entry
@@ -48,13 +48,16 @@ def prepare(
     prompt: str | None,
     files: Sequence[Any] | None,
     start_background: Callable[[], None],
+    read: Sequence[ReadMessage] = (),
 ) -> SessionFlow[Ready]:
     """Store what is new, compact if it is due, and return what to send.
 
     start_background   prepares a fold in the background
+    read               the last messages, as far as the caller has read them
     """
     for tries_left in reversed(range(TRIES)):
         state.request.update(system=system, tools=tools, prompt=prompt, files=files)
+        state.request.note_read(read)
         taken = yield from _take_in_or_begin_again(state, messages)
         context = yield from context_state(state)
         budget, accounting = context.budget, state.accounting

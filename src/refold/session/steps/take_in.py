@@ -86,15 +86,14 @@ def take_in(state: SessionState, messages: Sequence[Any]) -> SessionFlow[bool]:
     known_count = 0 if known is None else len(known.items)
     new: list[Any] = []
     parsed: Sequence[Message] = ()
+    names: Sequence[str] = ()
     if known is None:
         body, as_said = yield from _branch_off(state, messages, fixed)
     else:
         body, as_said = known
-        new = [copy_item(item) for item in messages[fixed + known_count :]]
-        formats.refuse_other(wire, new, fixed + known_count)
-        parsed = state.loaded.read(new) if new else ()
+        new, parsed, names = _read_new(state, messages, fixed + known_count)
     if messages[:fixed] == state.loaded.system:
-        yield from append_messages(state, new, parsed)
+        yield from append_messages(state, new, parsed, names=names)
     else:
         yield from replace_system(state, copy_item(messages[:fixed]), new, parsed)
     same = compared is not None and compared.same_objects
@@ -103,6 +102,19 @@ def take_in(state: SessionState, messages: Sequence[Any]) -> SessionFlow[bool]:
         state.caller.hold_view(messages, state.loaded, state.view.said)
         state.caller.hold_resumed([*body, *new], state.position)
     return as_said
+
+
+def _read_new(
+    state: SessionState, messages: list[Any], first: int
+) -> tuple[list[Any], Sequence[Message], Sequence[str]]:
+    """Return new messages, as they are kept and as they were read, and their names if those are known."""
+    new, wire = messages[first:], state.wire
+    if read := () if wire.positional else state.request.find_read(new):
+        names = [one.name for one in read] if read[0].parent == state.position.tip else ()
+        return new, [one.message for one in read], names
+    new = [copy_item(item) for item in new]
+    formats.refuse_other(wire, new, first)
+    return new, state.loaded.read(new) if new else (), ()
 
 
 def _branch_off(state: SessionState, messages: Sequence[Any], fixed: int) -> SessionFlow[_Known]:
@@ -155,6 +167,8 @@ def _find_new(
 def _has_new_objects(state: SessionState, messages: list[Any], compared: _Comparison | None) -> bool:
     """True if the list holds objects of an SDK; messages that are known word for word are not looked at."""
     fixed = state.loaded.fixed
+    if state.request.read:
+        return False
     if compared is not None:
         count = len(state.caller.said_items or ())
         return any(has_objects(messages[fixed + at]) for at in compared.places) or any(

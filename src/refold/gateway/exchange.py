@@ -204,7 +204,8 @@ class Exchange:
         self.row.statuses.append(upstream.status)
         self.row.end_phase("first_byte")
         seconds = asyncio.get_running_loop().time() - self._since
-        self.around.metrics.first_byte.labels(self.route.wire or "other").observe(seconds)
+        metrics = self.around.metrics
+        metrics.find(metrics.first_byte, self.route.wire or "other").observe(seconds)
         answer = Answer(upstream, self.around.options, self.route.wire)
         self._answers.append(answer)
         return answer

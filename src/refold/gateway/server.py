@@ -219,7 +219,8 @@ class Gateway:
             response = fault.to_response(route.upstream)
         finally:
             self._end()
-            self.metrics.requests.labels(route.wire or "other", exchange.model, outcome).inc()
+            metrics, wire = self.metrics, route.wire or "other"
+            metrics.find(metrics.requests, wire, exchange.model, outcome).inc()
             self._end_row(exchange.row, None if response is None else response.status, outcome)
         return response
 

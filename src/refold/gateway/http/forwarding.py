@@ -81,6 +81,12 @@ class UpstreamClient:
         await self._resolver.close()
 
 
+class _WholeResponse(web.StreamResponse):
+    """An answer that is there as a whole, so that its headers wait for its body: one packet, not two."""
+
+    _send_headers_immediately = False
+
+
 class Answer:
     """An upstream's answer that is passed on; what was read of it already goes first."""
 
@@ -141,9 +147,8 @@ class Answer:
         """Write the answer to the caller as it comes; `look` is given each piece behind its back."""
         headers = forward_response_headers(self.upstream.raw_headers)
         headers.update(own_headers)
-        response = web.StreamResponse(
-            status=self.upstream.status, reason=self.upstream.reason, headers=headers
-        )
+        make = _WholeResponse if self.upstream.content.is_eof() else web.StreamResponse
+        response = make(status=self.upstream.status, reason=self.upstream.reason, headers=headers)
         await response.prepare(request)
         await self._write_pieces(request, response, look)
         if self.lost:

@@ -71,12 +71,12 @@ class TestSections:
         )
         assert section(text, "What the user said") == ["- Fix the login. … Never touch the tests."]
         assert section(text, "What was done")[:3] == [
-            "- read_file src/login.py → 2 lines: def login(user):",
-            "- bash pytest -q → 1 failed; FAILED tests/test_login.py::test_it",
-            "- write_file src/login.py → ok",
+            "- read src/login.py → 2 lines: def login(user):",
+            "- pytest -q; echo done → 1 failed; FAILED tests/test_login.py::test_it",
+            "- write src/login.py (1 line) → ok",
         ]
         assert section(text, "What failed") == ["- E   AssertionError: 401 != 200"]
-        assert section(text, "Files")[0] == "- src/login.py (changed #5)"
+        assert section(text, "Files")[0] == "- changed: src/login.py #5"
         answered = section(text, "What was answered")
         assert answered[0] == "- The check compared the wrong ids; ticket AUTH-42 is fixed."
         assert text.endswith("<modified-files>\nsrc/login.py\n</modified-files>\n</refold-summary>")
@@ -125,10 +125,7 @@ class TestSections:
         messages = []
         for number, outcome in enumerate(["3 failed", "1 failed", "5 passed"]):
             messages += [call("bash", id=f"{number}", command="pytest"), result(f"{number}", outcome)]
-        assert (
-            section(told([*messages, assistant("x" * 3_000)]), "What was done")[0]
-            == "- bash pytest → 5 passed"
-        )
+        assert section(told([*messages, assistant("x" * 3_000)]), "What was done")[0] == "- pytest → 5 passed"
 
     def test_calls_without_a_result_or_a_telling_argument(self):
         messages = [
@@ -141,7 +138,7 @@ class TestSections:
             assistant("x" * 3_000),
         ]
         done = section(told([*messages, assistant("y" * 3_000)]), "What was done")
-        assert done == ["- ping", '- odd {"x": [1, 2]}', '- broken {"path": "a', "- blank needle"]
+        assert done == ["- ping()", "- odd(x=[1, 2])", '- {"path": "a', "- blank(path=, query=needle)"]
 
     def test_a_model_that_writes_its_commands_is_understood(self):
         """Without tool calls the words and the command they bring are what was done."""
@@ -156,7 +153,7 @@ class TestSections:
         ]
 
     def test_failures(self):
-        """The last line that tells of trouble, each once; a flagged failure is told with its call."""
+        """Trouble is told once: with its call, else in a section of its own."""
         messages = [
             calls(call_part("a"), call_part("b"), call_part("c"), call_part("d")),
             result("c1", "ok\nValueError: bad\nsee above"),
@@ -167,7 +164,8 @@ class TestSections:
         ]
         text = told(messages)
         assert "failed: quota used up" in text
-        assert section(text, "What failed") == ["- ValueError: bad"]
+        assert "→ 3 lines: ValueError: bad" in text
+        assert section(text, "What failed") == []
 
     @pytest.mark.parametrize(
         "value",
@@ -193,7 +191,7 @@ class TestSections:
             result("c", "def get_user(): pass\nclass UserStore: pass"),
             assistant("and so it goes on. " * 300),
         ]
-        assert section(told(messages), "Files") == ["- b/seen.py (read #0): UserStore"]
+        assert section(told(messages), "Files") == ["- b/seen.py (read #0): get_user"]
 
     def test_pictures_only_leave_no_section(self):
         """A message without words and calls says nothing, and does not break anything."""
@@ -249,10 +247,10 @@ class TestAgain:
         assert second.count("## What was done") == 1
         assert section(second, "What the user said") == ["- Fix the login. … Never touch the tests."]
         done = section(second, "What was done")
-        assert "- write_file src/login.py → ok" in done
-        assert "- bash make → built" in done
+        assert "- write src/login.py (1 line) → ok" in done
+        assert "- make → built" in done
         assert section(second, "What failed") == ["- E   AssertionError: 401 != 200"]
-        assert "- src/login.py (changed #0)" in section(second, "Files")
+        assert "- changed: src/login.py #0" in section(second, "Files")
         assert section(second, "Last words")[0].startswith("- yyy")
         assert "## Earlier memory" not in second
 
@@ -270,7 +268,7 @@ class TestAgain:
             told([call("bash", id="1", command="make"), result("1", "failed"), user("x" * 4_000)])
         )
         second = told([first, call("bash", id="2", command="make"), result("2", "built"), user("x" * 4_000)])
-        assert section(second, "What was done") == ["- bash make → built"]
+        assert section(second, "What was done") == ["- make → built"]
 
     def test_any_other_summary_is_memory(self):
         """A model's summary stays as it is, from its top; an acknowledgement is left out."""
@@ -303,7 +301,7 @@ def reads(number):
 
 def test_a_huge_history_is_told_by_its_newest_work():
     done = section(told(reads(3_000)), "What was done")
-    assert done[-1] == "- read_file src/m2999.py → 20 lines: value_2999 = 2999"
+    assert done[-1] == "- read src/m2999.py → 20 lines: value_2999 = 2999"
     assert len(done) <= 500
 
 
@@ -347,7 +345,7 @@ class TestBesideWhatStays:
         messages = [
             user("Look at load_config. Never sleep."),
             call("read_file", id="a", path="src/x.py"),
-            result("a", "def load_config(): pass\ndef save_config(): pass"),
+            result("a", "def load_config(): pass\ndef save_config(): pass\ndef keep_config(): pass"),
             user("Never sleep. I said load_config."),
             assistant("pad " * 900),
         ]
@@ -437,7 +435,8 @@ def test_long_lists_of_files_leave_room_for_the_work():
     assert 3 < len(listed) < 20
     assert listed == [str(number) for number in range(60 - len(listed), 60)]
     assert (
-        section(text, "What was done")[-1] == "- write_file src/package/module_59.py → wrote 200 characters"
+        section(text, "What was done")[-1]
+        == "- write src/package/module_59.py (1 line) → wrote 200 characters"
     )
 
 

@@ -278,13 +278,15 @@ class TestRequests:
     def test_the_task_and_what_is_forbidden_come_before_other_rules(self):
         lines = PROSE.split("\n")
         lines[60:70] = [f"Always use the flag --calm{number} for harbours." for number in range(10)]
+        lines[99] = "- MODIFY: source files in /work"
         lines[100] = "- DO NOT MODIFY: Tests (setup.cfg, etc.)"
         lines[110] = "Your task is to change the harbour and nothing else."
         got = shorten_request("\n".join(lines), 200, estimate)
         rules = got.partition(RULES_TITLE)[2].strip().split("\n")
-        assert rules[:2] == [
+        assert rules[:3] == [
             "- Your task is to change the harbour and nothing else.",
             "- DO NOT MODIFY: Tests (setup.cfg, etc.)",
+            "- MODIFY: source files in /work",
         ]
         assert estimate(got) <= 200
 

@@ -20,6 +20,7 @@ from refold.core.facts.page import (
     DONE,
     FAILED,
     FILE_RULES,
+    FILES,
     OPEN,
     OUTPUTS,
     QUOTED,
@@ -28,6 +29,7 @@ from refold.core.facts.page import (
     VALUES,
     Count,
     Page,
+    fill_changed,
     fill_names,
     fill_section,
     words_and_names,
@@ -67,15 +69,19 @@ _WORK_SHARES: Final = (
     (SAID, 0.25),
     (FILE_RULES, 0.6),
     (OPEN, 0.08),
+    (FILES, 0.35),
     (DECIDED, 0.05),
     (ANSWERED, 0.05),
+    (DONE, 0.6),
     (FAILED, 0.1),
-    (DONE, 0.7),
     (QUOTED, 0.02),
+    (FILES, 1.0),
+    (DONE, 0.1),
     (VALUES, 1.0),
 )
 """Shares of the sections where tools did the work: what was said and what was done; names use the rest. Rules
-in files have one only where such a file was read."""
+in files have one only where such a file was read. Files and actions come twice: first the newest changes, and
+actions that tell more than a list of files."""
 _SAID_SHARE: Final = 0.85
 _TALK_SHARES: Final = ((FILE_RULES, 0.1), (OPEN, 0.08), (DECIDED, 0.03), (FAILED, 0.03), (VALUES, 0.03))
 """Shares where people talk: their own words matter."""
@@ -230,13 +236,16 @@ def _format_sections(
             fill_names(page, ledger, budget)
         elif title == SAID:
             fill_statements(page, ledger, budget, rules_budget=int(most * rules_share))
+        elif title == FILES:
+            fill_changed(page, ledger, budget)
         else:
-            fill_section(page, ledger, title, budget)
+            fill_section(page, ledger, title, budget, brief=title not in page.facts)
     # Counting the pieces one by one gives a little too much, so the tokens that are really left are used.
     for _ in range(2 if is_work and most < TIGHT else 1):
         page.left = most - count("\n\n".join(part for part in (memory, page.text, last) if part)) - 4
         fill_statements(page, ledger, page.left)
         if is_work:
+            fill_changed(page, ledger, page.left)
             fill_section(page, ledger, DONE, page.left)
             fill_names(page, ledger, page.left)
     fill_section(page, ledger, ANSWERED, page.left)

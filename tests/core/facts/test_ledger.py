@@ -52,6 +52,12 @@ class TestPatched:
         assert (found.facts[0].about, found.facts[0].at) == ("changed", 5)
         assert found.merge([Fact("file", "a.py", "changed", 12)]).facts[0].at == 12
 
+    def test_a_file_that_was_removed_is_not_changed(self):
+        changed, removed = Fact("file", "a.py", "changed", 2), Fact("file", "a.py", "removed", 5)
+        assert [(fact.about, fact.at) for fact in ledger(changed, removed).facts] == [("removed", 5)]
+        again = Fact("file", "a.py", "changed", 7)
+        assert ledger(changed, removed, again).facts[0].about == "changed"
+
     def test_a_name_stays_with_the_file_it_came_from(self):
         found = ledger(Fact("name", "get_user", "a.py", 1), Fact("name", "get_user", "b.py", 2))
         assert found.facts[0].about == "a.py"
@@ -76,6 +82,17 @@ class TestPatched:
         assert ledger(error, Fact("done", "pytest", "5 passed", 4)).of("error") == []
         assert ledger(error, Fact("done", "pytest", FAILED + "1 failed", 4)).of("error") == [error]
         assert ledger(Fact("done", "pytest", "ok", 1), error).of("error") == [error]
+
+    def test_a_file_that_is_written_again_is_told_once(self):
+        found = ledger(
+            Fact("done", "cat > a.py (3 lines)", "ok", 1), Fact("done", "cat > a.py (1 line)", "ok", 4)
+        )
+        assert [(fact.text, fact.at) for fact in found.facts] == [("cat > a.py (1 line)", 4)]
+
+    def test_an_edit_that_went_wrong_is_settled_by_another_of_the_file(self):
+        wrong = Fact("error", "not found", 'edit a.py: "x" -> "y"', 1)
+        assert ledger(wrong, Fact("done", 'edit a.py: "z" -> "y"', "ok", 3)).of("error") == []
+        assert ledger(wrong, Fact("done", 'edit b.py: "z" -> "y"', "ok", 3)).of("error") == [wrong]
 
     def test_of_two_errors_of_one_command_the_newer_holds(self):
         old, new = Fact("error", "NameError: a", "pytest", 2), Fact("error", "TypeError: b", "pytest", 6)

@@ -11,7 +11,7 @@ from refold.core.facts.complete_summary import append_missing_facts, share_room
 from refold.core.facts.extraction import find_facts
 from refold.core.facts.ledger import KINDS, Fact, Ledger
 from refold.core.facts.lists import ListAnswer, fill_lists, find_listed_names, may_hold_list
-from refold.core.facts.page import DONE, FAILED, LISTED, QUOTED, Page, fill_names, fill_section
+from refold.core.facts.page import DONE, FAILED, LISTED, QUOTED, Page, fill_changed, fill_names, fill_section
 from refold.core.facts.read_page import facts_of_summaries, read_page
 from refold.core.facts.user_statements import fill_statements
 from refold.core.messages.message import SUMMARY, Message
@@ -195,6 +195,45 @@ def test_a_section_may_be_filled_twice():
     fill_names(page, found, 500)
     fill_section(page, found, QUOTED, 500)
     assert page.text == "## What the user said\n- #1 Do it soon.\n- #3 Never go."
+
+
+WORK = ledger(
+    Fact("file", "src/a.py", "changed", 2),
+    Fact("done", "cat > src/a.py (9 lines)", "ok, no output", 2),
+    Fact("file", "b.py", "read", 4),
+    Fact("done", "cat b.py", "30 lines: def b():", 4),
+    Fact("file", "c.py", "changed", 6),
+    Fact("done", "cat > c.py (2 lines)", "failed: no room", 6),
+    Fact("file", "old.py", "removed", 8),
+    Fact("done", "make c.py", "ok, no output", 8),
+)
+
+
+def test_files_that_were_changed_come_first_and_share_a_line():
+    page = Page(count, 500)
+    fill_changed(page, WORK, 500)
+    fill_changed(page, WORK, 500)
+    assert page.text == "## Files\n- changed: c.py #6, src/a.py #2"
+    fill_names(page, WORK, 500)
+    assert page.text == "## Files\n- changed: c.py #6, src/a.py #2\n- removed: old.py #8\n- read: b.py #4"
+    assert {(fact.text, fact.about, fact.at) for fact in read_page(page.text).facts} == {
+        (fact.text, fact.about, fact.at) for fact in WORK.of("file")
+    }
+
+
+def test_only_the_newest_changed_files_that_fit_are_listed():
+    page = Page(count, 500)
+    fill_changed(page, WORK, 12)
+    assert page.text == "## Files\n- changed: c.py #6"
+
+
+def test_actions_that_the_list_of_files_tells_are_left_out_at_first():
+    page = Page(count, 500)
+    fill_section(page, WORK, DONE, 500, brief=True)
+    lines = ["- #6 cat > c.py (2 lines) → failed: no room", "- #8 make c.py → ok, no output"]
+    assert page.text.split("\n")[1:] == lines
+    fill_section(page, WORK, DONE, 500)
+    assert page.text.count("\n") == 4
 
 
 def test_names_that_do_not_fit_are_left_out():

@@ -225,7 +225,7 @@ class TestNames:
         page = Page(count, 500)
         facts = [Fact("file", "/src/b.py", "read", 1, 2.7), Fact("file", "b.py", "changed", 4, 3.2)]
         fill_names(page, Ledger().merge(facts), 500)
-        assert page.text == "## Files\n- /src/b.py (changed #4)"
+        assert page.text == "## Files\n- changed: /src/b.py #4"
 
     def test_what_is_shown_is_not_told(self):
         page = Page(count, 500, seen={"load_it"})

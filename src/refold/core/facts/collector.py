@@ -34,9 +34,13 @@ OUTCOME_CHARS: Final = 120
 
 _CHANGES: Final = re.compile(
     r"(?:(?<![-=<>&])>{1,2}|\btee(?: -a)?|\bsed -i\S{0,8} (?:-e )?(?:'[^'\n]{0,400}'"
-    r"|\"[^\"\n]{0,400}\")|\brm(?: -\w{1,3})?|\btouch|\bpatch)"
+    r"|\"[^\"\n]{0,400}\")|\btouch|\bpatch)"
     r" {0,4}([\w./~-]{2,200})"
 )
+_WRITTEN_TEXT: Final = re.compile(
+    r"(<<-?\s{0,4}['\"]?([A-Za-z_]\w{0,40})['\"]?[^\n]*)\n(?:.*\n)*?\s*\2(?=\n|$)"
+)
+_REMOVES: Final = re.compile(r"(?:^|[;&|] {0,4})(?:git )?rm((?: {1,4}[\w./~-]{2,200}){1,40})", re.MULTILINE)
 _READS: Final = re.compile(
     r"\b(?:cat|head|tail|nl|less|sed -n (?:'[^'\n]{0,400}'|\"[^\"\n]{0,400}\"|[^\s'\"]\S{0,39}))"
     r"(?: -\S{1,20}(?: \d{1,6}(?= ))?){0,3} {1,4}([\w./~-]{2,200})"
@@ -146,9 +150,17 @@ class FactCollector:
                 self.add("todo", text[:200], state, at=at, weight=weight)
 
     def add_shell_files(self, command: str, at: int) -> None:
-        """Note the files that a shell command reads or changes."""
-        for pattern, state, weight in ((_READS, "read", 2.7), (_CHANGES, "changed", 3.2)):
-            for path in pattern.findall(command):
+        """Note the files that a shell command reads, changes or removes."""
+        command = _WRITTEN_TEXT.sub(r"\1\n", command)
+        removed = [path for paths in _REMOVES.findall(command) for path in paths.split()]
+        reads, changes = _READS.findall(command), _CHANGES.findall(command)
+        # What a command removes it has often made before.
+        for paths, state, weight in (
+            (reads, "read", 2.7),
+            (changes, "changed", 3.2),
+            (removed, "removed", 2.0),
+        ):
+            for path in paths:
                 # Likely a file: it has a dot, a slash or a capital, and is no device, flag or version.
                 is_other = path.startswith(("/dev/", "-")) or path.replace(".", "").isdigit()
                 if not is_other and ("." in path or "/" in path or path[0].isupper()):

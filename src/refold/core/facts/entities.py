@@ -60,6 +60,10 @@ def find_entities(text: str) -> dict[Entity, int]:
     for names in filter(None, map(_read_run, runs)):
         for entity in names:
             entities[entity] = entities.get(entity, 0) + 1
+    if "import " in text:  # django.conf looks like a file
+        for name in [name for name, kind in entities if kind == FILE]:
+            if f"from {name} import " in text or f"import {name}\n" in text:
+                del entities[name, FILE]
     if "://" in text:
         for address in _URL.findall(text):
             entities[address.rstrip(".,:;!?*_"), URL] = 1

@@ -26,11 +26,10 @@ from refold.core.facts.sentences import (
 )
 from refold.core.messages import file_operations
 from refold.core.messages.message import Message, Text, ToolCall, ToolResult
-from refold.core.messages.message_text import arguments_text
 from refold.core.messages.speakers import find_speaker, find_speaker_names, remove_program_text
-from refold.core.messages.text_cutting import first_line
 from refold.core.messages.tool_pairs import link, open_calls
 from refold.core.messages.transcript import parse_arguments
+from refold.core.outputs.outcome import cut_words, describe_action, describe_command
 from refold.core.tokens.findings import Findings
 
 TOOL_MESSAGES: Final = 400
@@ -69,10 +68,6 @@ _SPECIFIC: Final = re.compile(r"\b[\w.,:/-]{0,40}\d[\w.,:/-]{0,40}|\b\w[\w./-]{0
 """Dates, amounts, numbers of orders, names of files: what somebody asks for again."""
 _MAY_BE_SPECIFIC: Final = re.compile(r"\d|[/_.][\w./-]")
 """What each of them has; most words have none, and this is found out faster."""
-_MAIN_ARGUMENTS: Final = (
-    *("command", "cmd", "script", "code", "query", "pattern", "url", "path", "file_path", "filename"),
-)
-"""Arguments that say best what a call does, the best first."""
 
 
 def find_facts(
@@ -106,7 +101,7 @@ def find_facts(
                     result = part if isinstance(part, ToolResult) else None
                     reader.read(reader.read_call, call, at, result if index >= oldest_output else None)
                     if result is None and index - oldest in waiting:
-                        text = f"{call.name} {_main_argument(call)}".strip()
+                        text = describe_action(call.name, _read_arguments(call), COMMAND_CHARS)
                         reader.facts.add("open call", text, "waits for its result", at=at, weight=6.0)
         elif voice == "tool" and index >= oldest_output:
             reader.read(reader.read_output, message, at)
@@ -125,7 +120,7 @@ class _MessageReader:
     """People who speak with their name in front."""
     facts: FactCollector = field(default_factory=FactCollector)
     command: str = ""
-    """The last command that the model wrote instead of calling a tool."""
+    """The last command that the model wrote instead of calling a tool, in one line."""
     command_at: int = 0
     file: str = ""
     """The file that command is about."""
@@ -199,7 +194,8 @@ class _MessageReader:
             for place, match in enumerate(_FENCED.finditer(message.text))
             if match[2].strip()
         ]
-        self.command = max(fences)[2].strip()[:_FENCED_CHARS] if fences else ""
+        command = max(fences)[2].strip()[:_FENCED_CHARS] if fences else ""
+        self.command = cut_words(describe_command(command), COMMAND_CHARS)
         self.command_at, self.file = at, ""
         self.facts.add_values(text.partition("```")[0], at, 1.5 if self.command else 2.0)
         if may_hold_list(text) and not self.command and not message.calls:
@@ -208,16 +204,16 @@ class _MessageReader:
             specific = min(4, _count_specific(answer))
             self.facts.add("answer", answer, at=at, weight=1.4 + 0.15 * specific)
         if self.command:
-            self.facts.add("done", first_line(self.command, COMMAND_CHARS), at=at, weight=2.0)
-            self.facts.add_shell_files(self.command, at)
-            self.file = self.facts.add_names(self.command, "", at, 2.6)
+            self.facts.add("done", self.command, at=at, weight=2.0)
+            self.facts.add_shell_files(command, at)
+            self.file = self.facts.add_names(command, "", at, 2.6)
         self.facts.add_names(text, self.file, at, 2.4)
 
     def read_call(self, call: ToolCall, at: int, result: ToolResult | None) -> None:
         """Note a call with its outcome, if that is read: what was done, which file and names, what failed."""
         arguments = _read_arguments(call)
         self.facts.add_todo_items(arguments, at)
-        text = f"{call.name} {_main_argument(call)}".strip()
+        text = describe_action(call.name, arguments, COMMAND_CHARS)
         files = file_operations.find_files([Message("assistant", (call,))])
         for path in files.read:
             self.facts.add("file", path, "read", at=at, weight=3.0)
@@ -241,8 +237,7 @@ class _MessageReader:
             text = message.text
             self.facts.add_quotes(text, at)
             if self.command:
-                command = first_line(self.command, COMMAND_CHARS)
-                self.facts.add_outcome(command, text, self.command_at, failed=False)
+                self.facts.add_outcome(self.command, text, self.command_at, failed=False)
             self.facts.add_output_names(text, self.file, at)
 
 
@@ -269,16 +264,6 @@ def _read_arguments(call: ToolCall) -> Any:
     """Return the arguments of a call, parsed where they are JSON text."""
     arguments = call.arguments
     return parse_arguments(arguments[:_ARGUMENT_CHARS]) if isinstance(arguments, str) else arguments
-
-
-def _main_argument(call: ToolCall) -> str:
-    """Return the main argument of a call, else all of them."""
-    arguments = _read_arguments(call)
-    if isinstance(arguments, Mapping):
-        for key in _MAIN_ARGUMENTS:
-            if isinstance(arguments.get(key), str) and arguments[key].strip():
-                return first_line(arguments[key], COMMAND_CHARS)
-    return first_line(arguments_text(call)[:4_000], COMMAND_CHARS)
 
 
 def _strings(value: Any, depth: int) -> Iterator[str]:

@@ -73,6 +73,8 @@ _ENOUGH: Final = 0.8
 _ROW_TOKENS: Final = 4
 """Tokens of a stored fact beside its texts, about."""
 _EXACT: Final = frozenset({"name", "file", "value"})
+WRITTEN_LINES: Final = re.compile(r" \(\d{1,9} lines?\)")
+"""How many lines an action wrote."""
 """Kinds that must stand in a text letter by letter."""
 
 
@@ -116,14 +118,16 @@ class Fact:
         if self.kind in USER_KINDS:
             name = assigned_name(self.text)
             return ("slot", f"{self.about} {name}") if name else ("said", _plain(f"{self.about} {self.text}"))
-        if self.kind in {"name", "file", "done"}:
+        if self.kind in {"name", "file"}:
             return self.kind, self.text
+        if self.kind == "done":  # a file that is written again has other lines
+            return "done", WRITTEN_LINES.sub("", self.text)
         return self.kind, _plain(self.text)
 
     def join(self, old: "Fact") -> "Fact":
         """Give this fact the weight and the uses of an older, equal one too."""
         about, at = self.about or old.about, self.at
-        if self.kind == "file" and "changed" in old.about and "changed" not in self.about:
+        if self.kind == "file" and old.about == "changed" and self.about == "read":
             about, at = old.about, old.at  # the number belongs to the change
         if self.kind == "name" and old.about != self.about:
             about = old.about or self.about
@@ -289,9 +293,11 @@ def _drop_settled_errors(facts: Iterable[Fact]) -> list[Fact]:
     passed: list[tuple[frozenset[str], int]] = []
     for fact in left:
         if fact.kind == "error":
-            settled[fact.about] = max(fact.at, settled.get(fact.about, -1))
+            action = _name_action(fact.about)
+            settled[action] = max(fact.at, settled.get(action, -1))
         elif fact.kind == "done" and not fact.about.startswith(FAILED):
-            settled[fact.text] = max(fact.at, settled.get(fact.text, -1))
+            action = _name_action(fact.text)
+            settled[action] = max(fact.at, settled.get(action, -1))
             if TEST_SUMMARY.match(fact.about) and not _TESTS_FAILED.search(fact.about):
                 passed.append((_find_operands(fact.text), fact.at))
 
@@ -299,9 +305,14 @@ def _drop_settled_errors(facts: Iterable[Fact]) -> list[Fact]:
         # A later run of the same tests, or of more, names no more than the one that failed.
         operands = _find_operands(error.about)
         covers = (at > error.at and wider <= operands for wider, at in passed[-MOST_PASSED:])
-        return error.about != "" and (settled[error.about] > error.at or any(covers))
+        return error.about != "" and (settled[_name_action(error.about)] > error.at or any(covers))
 
     return [fact for fact in left if fact.kind != "error" or not is_settled(fact)]
+
+
+def _name_action(text: str) -> str:
+    """Return an action without what differs when it is tried again: the lines of an edit, their number."""
+    return WRITTEN_LINES.sub("", text).partition(': "')[0]
 
 
 def _find_operands(command: str) -> frozenset[str]:

@@ -49,6 +49,8 @@ HANDLE_TOKENS: Final = 5
 """Tokens of a list mark and a message number, about; too high leaves a little room unused."""
 MOST_MISSES: Final = 3
 """Actions that are passed over because they are too long; an older one behind more of them tells nothing."""
+BARE_COMMAND: Final = 24
+"""Characters of a command beside its file that say nothing more: `cat <<'EOF' >`, `write_file`."""
 _BRIEF_PER_LINE: Final = 8
 """Statements in brief that share a line: fewer marks to pay for, and still readable."""
 _TOKEN_WORTH: Final = 0.08
@@ -64,8 +66,12 @@ _SECTION_KINDS: Final = {
     QUOTED: frozenset({"quoted"}),
     FILE_RULES: frozenset({"file rule"}),
 }
+_SAYS_LITTLE: Final = re.compile(r"ok, no output|\d+ lines: |$")
+"""Outcome of a command that only wrote or showed a file."""
 _LONGEST: Final = 240
 """Characters of a name; more are data."""
+FILE_STATE: Final = re.compile(r"(.{1,400}?) \((read|changed|removed) #(\d{1,9})\)")
+"""A file with its state, and the message that tells it."""
 _TOKEN: Final = re.compile(rf"[\w./@~-]{{2,{_LONGEST}}}")
 _WORD: Final = re.compile(rf"\w{{2,{_LONGEST}}}")
 
@@ -101,8 +107,7 @@ class Page:
 
     def _format_lines(self, title: str) -> list[str]:
         if title in self.groups:
-            heads = self.groups[title].items()
-            return [f"- {head}: {', '.join(names)}" if names else f"- {head}" for head, names in heads]
+            return self._format_groups(title)
         facts = sorted(self.facts.get(title, ()), key=lambda fact: fact.at)
         if title == IN_BRIEF:
             return self._format_brief(facts)
@@ -122,6 +127,18 @@ class Page:
                 lines.append(f"- #{fact.at} {text}")
             last = fact.at
         return lines
+
+    def _format_groups(self, title: str) -> list[str]:
+        """Format a line for each thing that has names; files without names share one, by their state."""
+        lines: list[str] = []
+        states: dict[str, list[str]] = {}
+        for head, names in self.groups[title].items():
+            state = None if names else FILE_STATE.fullmatch(head)
+            if state:
+                states.setdefault(state[2], []).append(f"{state[1]} #{state[3]}")
+            else:
+                lines.append(f"- {head}: {', '.join(names)}" if names else f"- {head}")
+        return [*lines, *(f"- {state}: {', '.join(files)}" for state, files in states.items())]
 
     @staticmethod
     def _format_brief(facts: Sequence[Fact]) -> list[str]:
@@ -178,8 +195,11 @@ def format_fact(fact: Fact) -> str:
 # -- filling ------------------------------------------------------------------------------------------------
 
 
-def fill_section(page: Page, ledger: Ledger, title: str, budget: int) -> None:
-    """Fill a section with the most important facts that fit and are not shown yet."""
+def fill_section(page: Page, ledger: Ledger, title: str, budget: int, *, brief: bool = False) -> None:
+    """Fill a section with the most important facts that fit and are not shown yet.
+
+    `brief`: without actions of which the list of files tells as much.
+    """
     budget = min(budget, page.left)
     in_section = page.facts.setdefault(title, [])
     heading = 0 if in_section else page.title_cost(title)
@@ -190,8 +210,9 @@ def fill_section(page: Page, ledger: Ledger, title: str, budget: int) -> None:
     # The newest actions lead to the next one; other facts have a rank of their own.
     newest_first = sorted(of_kind, key=lambda fact: -fact.at)
     misses = 0
+    files = {(fact.at, fact.text) for fact in ledger.of("file")} if brief else set()
     for fact in newest_first if title == DONE else Ledger(tuple(of_kind)).by_rank():
-        if id(fact) in page.shown:
+        if id(fact) in page.shown or any(_tells_only_file(fact, *file) for file in files):
             continue
         # The outcome of a command that failed already says what failed.
         if title == FAILED and any(fact.text in done.about for done in page.facts.get(DONE, ())):
@@ -211,6 +232,30 @@ def fill_section(page: Page, ledger: Ledger, title: str, budget: int) -> None:
     in_section.sort(key=lambda fact: order[id(fact)])
 
 
+def _tells_only_file(fact: Fact, at: int, path: str) -> bool:
+    """True if an action only wrote or showed a file, which its state with this number tells too."""
+    is_bare = fact.at == at and path in fact.text and len(fact.text) - len(path) <= BARE_COMMAND
+    return is_bare and _SAYS_LITTLE.match(fact.about) is not None
+
+
+def fill_changed(page: Page, ledger: Ledger, budget: int) -> None:
+    """List the files that were changed, the newest first: what the work has left behind."""
+    budget = min(budget, page.left)
+    file_lines = _format_file_lines(ledger)
+    heads = page.groups[FILES]
+    heading = 0 if heads else page.title_cost(FILES)
+    for fact in sorted(ledger.of("file"), key=lambda fact: -fact.at):
+        line = file_lines[fact.text]
+        if line in heads or not line.endswith(f"(changed #{fact.at})"):
+            continue
+        cost = page.count(f"{line}, ") + heading
+        if cost <= budget:
+            budget -= cost
+            page.add(fact, line, cost)
+            heads[line] = []
+            heading = 0
+
+
 def fill_names(page: Page, ledger: Ledger, budget: int) -> None:
     """Fill the sections of files, names and values with what is most likely used again."""
     facts = [fact for fact in ledger.facts if fact.kind in _NAME_KINDS and id(fact) not in page.shown]
@@ -220,7 +265,7 @@ def fill_names(page: Page, ledger: Ledger, budget: int) -> None:
         page.shown.update(id(fact) for fact in facts if fact.kind == "name" and fact.text in page.seen)
         return
     newest = max((fact.at for fact in ledger.facts), default=0)
-    file_lines = _format_file_lines(facts, ledger)
+    file_lines = _format_file_lines(ledger)
     sizes = {id(fact): page.count(f", {fact.text}") for fact in facts}
     facts.sort(
         key=lambda fact: (-rank_value(fact, newest) + _TOKEN_WORTH * sizes[id(fact)], fact.at, fact.text)
@@ -249,10 +294,11 @@ def _place_name(fact: Fact, file_lines: dict[str, str]) -> tuple[str, str, str]:
     return VALUES, entity_kind(fact.text) or fact.about, fact.text
 
 
-def _format_file_lines(facts: Iterable[Fact], ledger: Ledger) -> dict[str, str]:
+def _format_file_lines(ledger: Ledger) -> dict[str, str]:
     """Format a line for each path that somebody worked with: its longest spelling, and its state."""
-    files = [fact for fact in ledger.facts if fact.kind == "file"]
-    mentioned = [fact.text for fact in facts if fact.about in _PATH_KINDS and fact.weight >= SEEN_ONLY]
+    files = ledger.of("file")
+    names = ledger.of("name")
+    mentioned = [fact.text for fact in names if fact.about in _PATH_KINDS and fact.weight >= SEEN_ONLY]
     by_name: dict[str, list[str]] = {}
     for path in dict.fromkeys([*(fact.text for fact in files), *mentioned]):
         by_name.setdefault(path.rsplit("/", 1)[-1], []).append(path)
@@ -265,7 +311,7 @@ def _format_file_lines(facts: Iterable[Fact], ledger: Ledger) -> dict[str, str]:
     state: dict[str, Fact] = {}
     for file in files:
         where = longest[file.text]
-        if where not in state or state[where].about != "changed" or file.about == "changed":
+        if where not in state or state[where].about != "changed" or file.about != "read":
             state[where] = file
     return {
         path: f"{where} ({state[where].about} #{state[where].at})" if where in state else where

@@ -23,6 +23,8 @@ FIRM_KINDS: Final = frozenset({"constraint", "correction"})
 MOST_COMMAND_LINES: Final = 5
 """Lines of a command that is demanded word for word; more are an example or a file."""
 _EXAMPLE_TAG: Final = re.compile(r"<(\w{0,40}example\w{0,40})>", re.IGNORECASE)
+_STRESSED_ITEM: Final = re.compile(r"\s{0,12}(?:[-*•]|\d{1,3}[.)]) ([A-Z][A-Z ]{2,30}: \S.{8,240})")
+"""An item of a list that begins with a word in capitals: `- MODIFY: source files in src`."""
 _HEADING: Final = re.compile(r"(#{1,6}) ")
 _EXAMPLE: Final = re.compile(r"\bexamples?\b", re.IGNORECASE)
 
@@ -41,9 +43,11 @@ def find_request_rules(text: str) -> list[RequestRule]:
     return [*_find_exact_commands(lines), *(RequestRule(sentence, sentence) for sentence in sentences)]
 
 
-def _rank_sentence(sentence: str) -> tuple[bool, bool, bool]:
-    """Rank a firm sentence: the task, what is forbidden, what its author stressed; the first stay longest."""
-    return not is_task_statement(sentence), not is_prohibition(sentence), not is_emphasised(sentence)
+def _rank_sentence(sentence: str) -> tuple[bool, ...]:
+    """Rank a firm sentence: the task, what is forbidden or allowed, what is stressed; the first stay."""
+    is_item, forbids = sentence.partition(":")[0].isupper(), is_prohibition(sentence)
+    is_stressed = is_item or is_emphasised(sentence)
+    return not is_task_statement(sentence), not (is_item or forbids), not is_stressed, not forbids
 
 
 def _find_firm_sentences(text: str) -> list[str]:
@@ -57,7 +61,8 @@ def _find_firm_sentences(text: str) -> list[str]:
     firm = sorted((fact for fact in facts if fact.kind in FIRM_KINDS), key=lambda fact: -fact.weight)
     sentences = (sentence for piece in pieces for sentence in split_sentences(piece))
     tasks = (each for each in sentences if len(each) <= LONGEST and is_task_statement(each))
-    return list(dict.fromkeys([*tasks, *(fact.text for fact in firm)]))
+    stressed = (item[1] for line in text.split("\n") if (item := _STRESSED_ITEM.fullmatch(line.rstrip())))
+    return list(dict.fromkeys([*tasks, *stressed, *(fact.text for fact in firm)]))
 
 
 def _find_exact_commands(lines: Sequence[str]) -> Iterator[RequestRule]:

@@ -101,7 +101,7 @@ def _describe_lines(lines: Sequence[str], content: str, kind: Kind, trouble: str
     if plan := parse_json(content):
         return f"JSON: {' '.join(plan.render(120).split())}"
     if kind in _RUNS and len(lines) > 1:
-        return f"{len(lines)} lines: {trouble or _find_telling_line(lines)}"
+        return f"{len(lines)} lines: {trouble or _find_result_line(lines)}"
     if len(lines) == 1:
         return lines[0].strip()
     if kind == "diff":
@@ -138,6 +138,13 @@ def _find_trouble(lines: Sequence[str]) -> str:
     failures = [lines[place] for place in find_failures(lines)]
     # What an assertion found says more than the name of its test, which the summary gives.
     return next(filter(ASSERTION.match, failures), next(iter(failures), ""))
+
+
+def _find_result_line(lines: Sequence[str]) -> str:
+    """Return the last line with words, where a program says what came out; prose begins with its subject."""
+    first = _find_telling_line(lines)
+    is_prose = first.endswith((".", "!", "?")) and not first.endswith("..") and first.count(" ") > 2
+    return first if is_prose or len(lines) > LAST_LINES else _find_telling_line(lines[::-1])
 
 
 def _find_telling_line(lines: Sequence[str]) -> str:

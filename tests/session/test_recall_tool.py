@@ -116,6 +116,23 @@ def test_the_tool_may_have_another_name():
             opened().recall_tool(name=wrong)
 
 
+def test_a_strict_tool_wants_every_argument():
+    session = opened()
+    session.prepare(talk(40, size=800))
+    function = session.recall_tool("openai", strict=True)["function"]
+    assert function["strict"]
+    assert function["parameters"]["required"] == ["query", "handle"]
+    assert not function["parameters"]["additionalProperties"]
+    assert {*map(str, (value["type"] for value in function["parameters"]["properties"].values()))} == {
+        "['string', 'null']"
+    }
+    assert session.recall_tool("responses", strict=True)["strict"]
+    assert "question 3" in session.answer_recall({"query": "question 3", "handle": None})
+    assert "strict" not in session.recall_tool("openai")["function"], "the plain tool is as it was"
+    with pytest.raises(refold.RefoldError, match="openai and responses: gemini has no strict tools"):
+        session.recall_tool("gemini", strict=True)
+
+
 def test_an_unknown_time_is_refused():
     with pytest.raises(refold.RefoldError, match="always, folded"):
         opened().recall_tool(when="never")

@@ -304,6 +304,7 @@ class AsyncSession:
         *,
         when: OfferedWhen = "always",
         name: str = "recall",
+        strict: bool = False,
     ) -> dict[str, Any] | None:
         """Return the definition of the tool by which the model reads what was folded.
 
@@ -311,8 +312,9 @@ class AsyncSession:
         when     "always": the same from the first turn on, so that tools and the cached prefix do not change
                  in the middle; "folded": None while nothing is folded
         name     the tool's name, where a program has a `recall` of its own
+        strict   every argument is given, as `chat.completions.parse()` of OpenAI demands
         """
-        return await self.run_flow(recall_tool(self.state, format, when, name))
+        return await self.run_flow(recall_tool(self.state, format, when, name, strict=strict))
 
     async def answer_recall(self, arguments: str | Mapping[str, Any]) -> str:
         """Return the text to answer with when the model calls the tool `recall`."""

@@ -64,6 +64,9 @@ _PARAMETERS: Final[Mapping[str, Any]] = {
     },
 }
 
+STRICT_FORMATS: Final = ("openai", "responses")
+"""Formats in which a tool may demand that all its arguments are given."""
+
 
 def find_folds(state: SessionState, start: str) -> list[str]:
     """Return the names of the folds that begin with these characters."""
@@ -209,14 +212,19 @@ def _to_hit(state: SessionState, entry: Entry, score: float) -> Hit:
 # -- the tool with which a model recalls by itself ---------------------------------------------------------
 
 
-def schema(wire: str, name: str = NAME) -> dict[str, Any]:
+def schema(wire: str, name: str = NAME, *, strict: bool = False) -> dict[str, Any]:
     """Return the definition of the tool in a wire format, under any name.
 
     >>> schema("anthropic")["name"]
     'recall'
     """
     parameters = json.loads(json.dumps(_PARAMETERS))
-    plain = {"name": name, "description": _DESCRIPTION}
+    plain: dict[str, Any] = {"name": name, "description": _DESCRIPTION}
+    if strict:  # every argument is given, so those that are not meant are null
+        for value in parameters["properties"].values():
+            value["type"] = ["string", "null"]
+        parameters |= {"required": list(parameters["properties"]), "additionalProperties": False}
+        plain["strict"] = True
     if wire == "anthropic":
         return {**plain, "input_schema": parameters}
     if wire == "gemini":
@@ -229,16 +237,19 @@ def schema(wire: str, name: str = NAME) -> dict[str, Any]:
 
 
 def recall_tool(
-    state: SessionState, wire: str | None, when: OfferedWhen, name: str
+    state: SessionState, wire: str | None, when: OfferedWhen, name: str, *, strict: bool = False
 ) -> SessionFlow[dict[str, Any] | None]:
     """Return the definition of the tool; None where it is only offered for folds, and nothing is folded."""
     if when not in get_args(OfferedWhen):
         raise RefoldError(f"when={when!r} is not known: use one of {', '.join(get_args(OfferedWhen))}")
     if not isinstance(name, str) or not TOOL_NAME.fullmatch(name):
         raise RefoldError(f"{name!r} is no name of a tool: use up to 64 letters, digits, _ and -")
+    shape = wire or state.wire.name
+    if strict and shape not in STRICT_FORMATS:
+        raise RefoldError(f"strict=True is for {' and '.join(STRICT_FORMATS)}: {shape} has no strict tools")
     yield from reload_if_stale(state)
     is_offered = when == "always" or any(fold.standing for fold in state.shortening_folds())
-    return schema(wire or state.wire.name, name) if is_offered else None
+    return schema(shape, name, strict=strict) if is_offered else None
 
 
 def answer_recall(state: SessionState, arguments: str | Mapping[str, Any]) -> SessionFlow[str]:

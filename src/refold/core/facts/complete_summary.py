@@ -10,6 +10,7 @@ from refold.core.facts.page import (
     DONE,
     FAILED,
     FILE_RULES,
+    FILES,
     HANDLE_TOKENS,
     OPEN,
     QUOTED,
@@ -17,6 +18,7 @@ from refold.core.facts.page import (
     VALUES,
     Count,
     Page,
+    fill_changed,
     fill_names,
     fill_section,
     words_and_names,
@@ -33,9 +35,10 @@ _WORK_SHARES: Final = (
     (OPEN, 0.2),
     (SAID, 0.5),
     (FILE_RULES, 0.5),
+    (FILES, 0.25),
     (DECIDED, 0.1),
-    (FAILED, 0.1),
     (DONE, 0.5),
+    (FAILED, 0.1),
     (VALUES, 1.0),
     (QUOTED, 0.1),
 )
@@ -103,8 +106,10 @@ def append_missing_facts(
             fill_names(page, missing, int(page.left * share))
         elif title == SAID:
             fill_statements(page, missing, int(tokens * share), rules_budget=int(tokens * RULES_SHARE))
+        elif title == FILES:
+            fill_changed(page, missing, int(tokens * share))
         else:
-            fill_section(page, missing, title, int(tokens * share))
+            fill_section(page, missing, title, int(tokens * share), brief=True)
     block = _OWN_TAG.sub("&lt;", page.text)
     # Joined sections may have a few tokens more than their pieces; then the summary stays as it is.
     if not block or count(f"\n\n{BEGIN}\n{block}\n{END}") > tokens:

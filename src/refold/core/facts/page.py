@@ -210,9 +210,11 @@ def fill_section(page: Page, ledger: Ledger, title: str, budget: int, *, brief: 
     # The newest actions lead to the next one; other facts have a rank of their own.
     newest_first = sorted(of_kind, key=lambda fact: -fact.at)
     misses = 0
-    files = {(fact.at, fact.text) for fact in ledger.of("file")} if brief else set()
+    files: dict[int, list[str]] = {}
+    for file in ledger.of("file") if brief else ():
+        files.setdefault(file.at, []).append(file.text)
     for fact in newest_first if title == DONE else Ledger(tuple(of_kind)).by_rank():
-        if id(fact) in page.shown or any(_tells_only_file(fact, *file) for file in files):
+        if id(fact) in page.shown or any(_tells_only_file(fact, path) for path in files.get(fact.at, ())):
             continue
         # The outcome of a command that failed already says what failed.
         if title == FAILED and any(fact.text in done.about for done in page.facts.get(DONE, ())):
@@ -232,9 +234,9 @@ def fill_section(page: Page, ledger: Ledger, title: str, budget: int, *, brief: 
     in_section.sort(key=lambda fact: order[id(fact)])
 
 
-def _tells_only_file(fact: Fact, at: int, path: str) -> bool:
-    """True if an action only wrote or showed a file, which its state with this number tells too."""
-    is_bare = fact.at == at and path in fact.text and len(fact.text) - len(path) <= BARE_COMMAND
+def _tells_only_file(fact: Fact, path: str) -> bool:
+    """True if an action only wrote or showed a file, which the state of that file tells too."""
+    is_bare = path in fact.text and len(fact.text) - len(path) <= BARE_COMMAND
     return is_bare and _SAYS_LITTLE.match(fact.about) is not None
 
 

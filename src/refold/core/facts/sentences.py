@@ -114,7 +114,8 @@ def _split_line(line: str) -> Iterator[str]:
 
 def _ends_in_abbreviation(text: str) -> bool:
     """True if the dot at the end of a text ends no sentence."""
-    return text.endswith(_ABBREVIATIONS) or _INITIALS.search(text[-12:]) is not None
+    may_be_initials = text[-1:] == "." and text[-2:-1].isupper()
+    return text.endswith(_ABBREVIATIONS) or (may_be_initials and _INITIALS.search(text[-12:]) is not None)
 
 
 # -- sentences of a model -----------------------------------------------------------------------------------

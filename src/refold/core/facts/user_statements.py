@@ -112,7 +112,8 @@ class Statements:
             if times > 1:
                 values[word] = 1.0 / (1.0 + (times - 1) / least)
         rare = dict(values)
-        numbers = (values.keys() & lists["numbers"]).union(filter(_has_digit, values))
+        others = [word for word in values if not word.isalpha()]
+        numbers = (values.keys() & lists["numbers"]).union(filter(_has_digit, others))
         kinds = ((common_words(), _COMMON_WORD), (names | lists["times"], 1.4), (numbers, 1.8), (people, 0.0))
         for words, value in kinds:
             values.update((word, value * rare[word]) for word in values.keys() & words)
@@ -120,7 +121,7 @@ class Statements:
 
 
 def _has_digit(word: str) -> bool:
-    return not word.isalpha() and any(letter.isdigit() for letter in word)
+    return any(map(str.isdigit, word))
 
 
 def weigh_statements(facts: Sequence[Fact], found: Findings | None = None) -> Statements:
@@ -161,8 +162,9 @@ def choose_statements(
     costs = list(map(cost, left))
     if not left or budget < min(costs):
         return []
-    words = [said.words(fact) for fact in left]
-    factors = [_speaker_factor(fact, said.wordings[id(fact)]) for fact in left]
+    wordings = [said.wordings[id(fact)] for fact in left]
+    words = [wording.words for wording in wordings]
+    factors = list(map(_speaker_factor, left, wordings))
     known: set[str] = set()
     values = said.value_words()
     weigh = values.__getitem__
@@ -217,7 +219,12 @@ def fill_statements(page: Page, ledger: Ledger, budget: int, *, rules_budget: in
     if max(budget, rules_budget) - headings < JOINT_TOKENS:
         return
     if page.said is None:  # a page is filled from one ledger, and mostly twice
-        said = [fact for fact in ledger.of(*USER_KINDS) if fact.text not in page.beside]
+        words = set(page.beside.split())  # what stands there has all its inner words there, which is fast
+        said = [
+            fact
+            for fact in ledger.of(*USER_KINDS)
+            if not words.issuperset(fact.text.split()[1:-1]) or fact.text not in page.beside
+        ]
         page.said = [(fact, page.count(format_fact(fact)) + HANDLE_TOKENS) for fact in said]
     left = [(fact, cost) for fact, cost in page.said if id(fact) not in page.shown]
     facts = [fact for fact, _ in left]

@@ -113,4 +113,4 @@ def shorten_sentence(sentence: str) -> str:
     """
     lead = compile_patterns(r"(?:(?:{})\b[,.!:]? *){{1,4}}", "brief_lead")
     short = lead.sub("", sentence, count=1) if lead.match(sentence) else sentence
-    return compile_patterns(r"\b(?:{}) ", "filler").sub("", short).strip().rstrip(".") or sentence
+    return compile_patterns(r"(?<!\w)(?:{}) ", "filler").sub("", short).strip().rstrip(".") or sentence

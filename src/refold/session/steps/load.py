@@ -71,7 +71,8 @@ def retry_on_conflict(state: SessionState, act: Callable[[], SessionFlow[T]]) ->
     tries, position = MAX_TRIES, state.position
     waiting: UnsureWrite | None = None
     while True:
-        waiting = (yield from _settle(state)) or waiting
+        if position.unsure is not None:
+            waiting = (yield from _settle(state, position.unsure)) or waiting
         if position.stale:
             yield from load(state)
         try:
@@ -88,15 +89,12 @@ def retry_on_conflict(state: SessionState, act: Callable[[], SessionFlow[T]]) ->
         position.mark_stale()
 
 
-def _settle(state: SessionState) -> SessionFlow[UnsureWrite | None]:
+def _settle(state: SessionState, unsure: UnsureWrite) -> SessionFlow[UnsureWrite | None]:
     """Ask the store what became of a write whose answer was lost; go before it if it was stored.
 
     Returns the write if the store does not answer and the caller may go on without it: it is asked later.
     """
-    position, unsure = state.position, state.position.unsure
-    if unsure is None:
-        return None
-    before = state.copy_memory()
+    position, before = state.position, state.copy_memory()
     try:
         stored: Head | None = yield StoreCall(unsure.settle)
         position.set_unsure(None)

@@ -132,7 +132,8 @@ class Page:
         """Format a line for each thing that has names; files without names share one, by their state."""
         lines: list[str] = []
         states: dict[str, list[str]] = {}
-        for head, names in self.groups[title].items():
+        for written, names in self.groups[title].items():
+            head = " ".join(written.split())  # a path may hold a line break, and what looks like a heading
             state = None if names else FILE_STATE.fullmatch(head)
             if state:
                 states.setdefault(state[2], []).append(f"{state[1]} #{state[3]}")

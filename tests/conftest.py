@@ -20,7 +20,7 @@ from sample_sizes import few_or_all
 
 settings.register_profile(
     "tests",
-    max_examples=int(os.environ.get("REFOLD_EXAMPLES", few_or_all(20, 50))),
+    max_examples=int(os.environ.get("REFOLD_EXAMPLES", few_or_all(10, 50))),
     deadline=None,
     derandomize="REFOLD_EXAMPLES" not in os.environ,
     # mutation testing runs every test several times in one process; a loaded machine is slow
@@ -42,6 +42,7 @@ def pytest_collection_finish():
     """Take the tests themselves out of what the garbage collector looks through again and again."""
     gc.collect()
     gc.freeze()
+    gc.set_threshold(50_000, 20, 20)  # a tenth of the searches for garbage
     TRACING.forget_results()
 
 

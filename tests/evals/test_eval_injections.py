@@ -64,7 +64,7 @@ def ground(count, seed=3):
 )
 def test_none_lives_on_as_an_instruction_under_the_default_policy(summariser):
     (way, *_) = open_methods(["refold"])
-    count = few_or_all(26, 78)
+    count = few_or_all(13, 78)
     rows = measure_method(way, summariser, ground(count), Quiet())
     assert [row["instruction"] for row in rows] == [0, 0], rows
     assert rows[0]["of"] == count

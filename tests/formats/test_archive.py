@@ -157,7 +157,7 @@ class TestWriting:
         assert rows(files["history/part-2.jsonl"]) == [said(str(n)) for n in range(1, 5)]
         assert "history/part-1.jsonl" not in files
 
-    @settings(max_examples=few_or_all(20, 60), deadline=None)
+    @settings(max_examples=few_or_all(8, 60), deadline=None)
     @given(exported=sessions())
     def test_a_session_comes_back_as_it_was(self, exported):
         files = write_archive(exported)

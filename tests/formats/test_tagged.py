@@ -108,7 +108,7 @@ class TestFunctions:
         assert neurolink_list.removeCondensationTags is remove_condensation_tags
         assert neurolink_list.removeTruncationTags is remove_truncation_tags
 
-    @settings(max_examples=few_or_all(20, 60), deadline=None)
+    @settings(max_examples=few_or_all(8, 60), deadline=None)
     @given(data=st.data())
     def test_any_list_gives_a_list_and_stays_as_it_was(self, data):
         items = data.draw(LISTS)
@@ -139,7 +139,7 @@ LISTS = st.lists(
 
 
 class TestSessions:
-    @settings(max_examples=few_or_all(20, 60), deadline=None)
+    @settings(max_examples=few_or_all(8, 60), deadline=None)
     @given(exported=sessions())
     def test_a_session_comes_back_as_it_was(self, exported):
         items = to_tagged(exported)
@@ -160,13 +160,13 @@ class TestSessions:
         assert [remove_tags(item) for item in get_effective_history(items)] == list(exported.view)
         assert [item.get("condenseParent") for item in items[2:]] == ["two", "two", "two", None]
 
-    @settings(max_examples=few_or_all(20, 60), deadline=None)
+    @settings(max_examples=few_or_all(8, 60), deadline=None)
     @given(exported=sessions())
     def test_the_effective_history_is_the_view(self, exported):
         shown = [remove_tags(item) for item in get_effective_history(to_tagged(exported))]
         assert to_json_text(shown) == to_json_text(list(exported.view))
 
-    @settings(max_examples=few_or_all(20, 60), deadline=None)
+    @settings(max_examples=few_or_all(8, 60), deadline=None)
     @given(items=LISTS)
     def test_a_foreign_list_is_read_as_its_tags_say(self, items):
         """What the model sees stays, and no item is lost."""

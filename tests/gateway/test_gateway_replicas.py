@@ -15,6 +15,7 @@ from bench.gateway_load.upstream import Asked, Upstream
 from bench.torture.ground import message
 
 from refold.stores import open_store
+from sample_sizes import WHOLE
 
 SHORT = {
     "agents": 2,
@@ -27,6 +28,7 @@ SHORT = {
 }
 
 
+@pytest.mark.skipif(not WHOLE, reason="a campaign with 12 s of CPU: `make torture` runs it, and a longer one")
 def test_acceptance_4_replicas_that_are_killed_lose_nothing_and_double_no_summary():
     """Requests go to either replica; a summary is repeated only if a kill has lost it."""
     plan = Plan(seconds=0, least_kills=2, window=8_000, **SHORT)

@@ -337,7 +337,7 @@ class TestTarget:
             assert outcome.compacted
             assert outcome.tokens_after <= outcome.tokens_before / 2
 
-    @pytest.mark.parametrize("share", sample([0.1, 0.3, 0.5, 0.7, 0.8], 3))
+    @pytest.mark.parametrize("share", sample([0.1, 0.3, 0.5, 0.7, 0.8], 2))
     @pytest.mark.parametrize("ask", [None, "The memory."], ids=["no model", "model"])
     @pytest.mark.parametrize("place", ["system", "tools", "messages"])
     def test_what_cannot_shrink_takes_nothing_from_the_history(self, share, ask, place):

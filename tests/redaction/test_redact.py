@@ -153,7 +153,7 @@ class TestText:
         assert made(30) not in done
         assert redact_text(done) == (done, 0)
 
-    @settings(max_examples=few_or_all(15, 50), deadline=None)
+    @settings(max_examples=few_or_all(8, 50), deadline=None)
     @given(
         pieces=st.lists(
             st.one_of(
@@ -278,7 +278,7 @@ AROUND = st.text(
 
 
 class TestItems:
-    @settings(max_examples=few_or_all(15, 40), deadline=None)
+    @settings(max_examples=few_or_all(8, 40), deadline=None)
     @given(plant=PLANTS, before=AROUND, after=AROUND)
     def test_law_14_no_planted_secret_survives(self, plant, before, after):
         name, secret = plant
@@ -291,7 +291,7 @@ class TestItems:
             assert SHOWN[name] not in text, shape
             assert redact_item(done.value) == (done.value, 0)
 
-    @settings(max_examples=few_or_all(15, 50), deadline=None)
+    @settings(max_examples=few_or_all(8, 50), deadline=None)
     @given(plant=PLANTS)
     def test_law_14_signed_blocks_are_the_same_to_the_byte(self, plant):
         blocks = [*sealed(plant[1]), *media(plant[1])]

@@ -31,7 +31,7 @@ from refold.errors import RefoldError
 from refold.testing import Scripted
 from sample_sizes import few_or_all
 
-TURNS = int(os.environ.get("REFOLD_EXAMPLES", few_or_all(60, 150)))
+TURNS = int(os.environ.get("REFOLD_EXAMPLES", few_or_all(40, 150)))
 LATER = "question " + "omega psi chi " * 400
 
 

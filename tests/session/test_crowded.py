@@ -10,7 +10,7 @@ from sample_sizes import few_or_all
 
 WINDOW = 8_192
 ROOM = 6_144
-TURNS = few_or_all(60, 130)
+TURNS = few_or_all(40, 130)
 TASK = "Port the parser of the harbour to Rust, and never touch the folder tests/."
 TOOLS = [
     {

@@ -29,15 +29,15 @@ def everything(session):
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("shape", [*SHAPES, "refold"])
 def test_out_and_in_again(shape, form, tmp_path):
-    whole = values(40) if shape == "refold" else wired(values(40), shape)
+    whole = values(20) if shape == "refold" else wired(values(20), shape)
     if shape == "openai":
         whole = [{"role": "system", "content": "be brief"}, *whole]
-    with opened(window=6_000, ask=Scripted(SUMMARY)) as session:
+    with opened(window=3_000, ask=Scripted(SUMMARY)) as session:
         session.prepare(whole[:9])
         session.pin(2)
         session.checkpoint("early")
         assert session.prepare(whole).fold
-        session.compact(target=1_200)
+        session.compact(target=900)
         session.unfold(session.folds()[0].name)
         first = everything(session)
         files = session.export(str(tmp_path / "out"), form=form)

@@ -21,7 +21,7 @@ from refold.stores import open_store
 from refold.testing import Scripted
 from sample_sizes import few_or_all
 
-EXAMPLES = int(os.environ.get("REFOLD_EXAMPLES", few_or_all(12, 25)))
+EXAMPLES = int(os.environ.get("REFOLD_EXAMPLES", few_or_all(6, 25)))
 WORDS = st.sampled_from(["alpha ", "日本語 ", "def f():\n  pass\n", "👩‍👩‍👧 ", "a\0b ", "</refold-summary> "])
 ANSWERS = st.sampled_from(
     ["The talk went on with numbered words.", "", "I'm sorry, I can't help with that.", RuntimeError("dead")]

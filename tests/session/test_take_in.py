@@ -520,7 +520,7 @@ print(json.dumps([done, [one.name for one in session.log()]]))
 
 def test_the_same_in_another_process(tmp_path):
     found = set()
-    for seed in ("0", "1", "4711"):
+    for seed in ("0", "4711"):
         done = subprocess.run(
             [sys.executable, "-c", PROGRAM, f"jsonl:{tmp_path / seed}", str(Path(__file__).parent)],
             env={**os.environ, "PYTHONHASHSEED": seed},

@@ -19,7 +19,7 @@ from talks import SUMMARY, Clock, dumped, opened, reply, sound, talk, user, valu
 from refold.stores import open_store
 from sample_sizes import few_or_all
 
-EXAMPLES = int(os.environ.get("REFOLD_EXAMPLES", few_or_all(10, 25)))
+EXAMPLES = int(os.environ.get("REFOLD_EXAMPLES", few_or_all(5, 25)))
 ALPHA, GAMMA = "alpha beta " * 40, "gamma " * 150
 WORDS = st.lists(st.sampled_from(["ok", "go on", ALPHA, GAMMA]), min_size=1, max_size=4)
 POLICIES = ["refold", "ripple", "neurolink", "codebuddy", "opal", "umwelten"]

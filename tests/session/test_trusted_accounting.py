@@ -130,7 +130,7 @@ def test_parts_that_the_session_is_not_told_of_are_counted_after_a_fold():
 # -- reports that leave tokens out ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", sample(range(20), 8))
+@pytest.mark.parametrize("seed", sample(range(20), 4))
 def test_reports_of_uncached_tokens_teach_no_window_and_lower_nothing(seed):
     chance, store = random.Random(seed), refold.open_store("memory:")
     session, history, cached = opened(store=store, window=None, model="gpt-4o"), [], 0

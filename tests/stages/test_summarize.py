@@ -504,11 +504,14 @@ def requests_fit(model):
 @pytest.mark.parametrize("name", PRESETS)
 @pytest.mark.parametrize("window", sample([2_000, 32_768], 1))
 @pytest.mark.slow
-def test_eight_million_characters(name, window):
+def test_millions_of_characters(name, window):
     """Whatever the system: every request fits, and their number is bounded."""
     one = "The quick brown fox jumps over the lazy dog and 42 other things; see src/a.py. " * 100
-    messages = [(refold.Message("user" if i % 2 == 0 else "assistant", f"{i} {one}")) for i in range(1_000)]
-    assert sum(len(message.text) for message in messages) > 7_900_000
+    messages = [
+        (refold.Message("user" if i % 2 == 0 else "assistant", f"{i} {one}"))
+        for i in range(few_or_all(250, 1_000))
+    ]
+    assert sum(len(message.text) for message in messages) > few_or_all(1_900_000, 7_900_000)
     model = Model("short summary", window=window)
     refold.compact(messages, policy=name, window=200_000, force=True, ask=model)
     assert model.asked
@@ -542,7 +545,7 @@ hostile = st.sampled_from(
 
 
 @pytest.mark.parametrize("name", PRESETS)
-@settings(max_examples=few_or_all(6, 25))
+@settings(max_examples=few_or_all(3, 25))
 @given(words=st.lists(hostile, min_size=4, max_size=12), answer=hostile)
 def test_no_content_can_close_the_data_section(name, words, answer):
     """Whatever stands in messages, an earlier summary or a focus: each tag of a prompt opens and closes once."""

@@ -24,6 +24,7 @@ from refold.stores import START, Head, Place, open_store
 from refold.stores.postgres import append as postgres_append
 from refold.stores.postgres import changes, check, log
 from refold.stores.postgres.connections import Connections, parse_address
+from sample_sizes import WHOLE
 
 NUMBERS = count(1)
 
@@ -755,7 +756,7 @@ def test_both_durabilities_wait_for_the_disk_of_the_server(address, durability, 
     assert found == (setting,)
 
 
-@pytest.mark.slow
+@pytest.mark.skipif(not WHOLE, reason="a campaign with 10 s of CPU: `make torture` runs it")
 def test_nothing_is_lost_while_processes_and_the_server_are_killed(tmp_path):
     """The short form of the campaign in bench/replicas.py."""
     program = Path(__file__).parents[2] / "bench" / "replicas.py"

@@ -839,7 +839,7 @@ def test_no_bit_that_flips_is_read_as_the_truth(sound, path):
     content, held = sound
     chance = random.Random(20)
     seen = []
-    flips = few_or_all(60, 200)
+    flips = few_or_all(30, 200)
     for _ in range(flips):
         at = chance.randrange(len(content))
         damaged = bytearray(content)

@@ -13,7 +13,7 @@ CALL = {"type": "tool_use", "id": "t1", "name": "read", "input": {}}
 @pytest.mark.parametrize("caller", binding.CALLERS)
 @pytest.mark.parametrize("policy", ["refold", "summary", "arguments", "dedupe", "prune", "strip"])
 def test_nothing_is_refused_and_nothing_dropped_for_nothing(policy, caller):
-    tally = binding.play(policy, caller, known=True, turns=few_or_all(12, 24))
+    tally = binding.play(policy, caller, known=True, turns=few_or_all(8, 24))
     assert (tally.refusals, tally.needless, tally.faults) == (0, 0, [])
     assert tally.shown > 0
 
@@ -21,7 +21,7 @@ def test_nothing_is_refused_and_nothing_dropped_for_nothing(policy, caller):
 @pytest.mark.parametrize("caller", binding.CALLERS)
 @pytest.mark.parametrize("policy", ["refold", "arrival", "codebuddy"])
 def test_without_the_facts_one_turn_is_sent_again(policy, caller):
-    tally = binding.play(policy, caller, known=False, turns=few_or_all(12, 24), seed=5)
+    tally = binding.play(policy, caller, known=False, turns=few_or_all(8, 24), seed=5)
     assert tally.refusals <= 1
     assert tally.faults == []
 

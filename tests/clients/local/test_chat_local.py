@@ -20,7 +20,7 @@ def test_it_answers_word_by_word(client):
     assert (client.format, client.tools, client.window) == ("openai", False, 1_500)
     tool = {"name": "look", "description": "Look.", "parameters": {"type": "object", "properties": {}}}
     pieces = []
-    for part in client.chat([client.user("Write a long story about the sea.")], tools=[tool], max_tokens=24):
+    for part in client.chat([client.user("Write a long story about the sea.")], tools=[tool], max_tokens=12):
         if isinstance(part, Delta):
             pieces.append(part.text)
     assert isinstance(part, Reply)
@@ -29,7 +29,7 @@ def test_it_answers_word_by_word(client):
     assert text.strip()
     assert len(pieces) > 5  # not in one piece at the end
     assert part.finish in ("stop", "length")
-    assert part.usage["completion_tokens"] <= 24
+    assert part.usage["completion_tokens"] <= 12
     assert part.message == {"role": "assistant", "content": text}
 
 
@@ -44,7 +44,7 @@ def test_a_talk_of_several_turns_with_calls_of_another_model(client):
         {"role": "assistant", "content": "It says plum."},
         client.user("Which word was it?"),
     ]
-    *_, reply = client.chat(history, system="You answer in one word.", max_tokens=12)
+    *_, reply = client.chat(history, system="You answer in one word.", max_tokens=4)
     assert reply.text.strip()
 
 

@@ -38,7 +38,7 @@ HISTORY = [
         {"role": "assistant", "content": f"Berth {number} stands in the harbour book now. "},
     )
 ]
-SHORT = {"window": 1_300, "max_tokens": 40, "threads": 1}
+SHORT = {"window": 1_300, "max_tokens": 16}
 """Sizes for which a busy machine takes seconds."""
 
 
@@ -46,6 +46,7 @@ SHORT = {"window": 1_300, "max_tokens": 40, "threads": 1}
 def _weights():
     patched = pytest.MonkeyPatch()
     patched.setenv("REFOLD_LOCAL_MODEL", str(model_path()))
+    patched.setattr(local_server, "usable_processors", lambda: 1)
     yield
     patched.undo()
     SERVERS.stop_all()
@@ -57,9 +58,10 @@ def client(_weights):
 
 
 @pytest.fixture
-def small_answers(monkeypatch):
-    """The address alone, with no room for options, answers as shortly."""
+def small_answers(client, monkeypatch):
+    """The address alone, with no room for options, answers as shortly, by the server that runs already."""
     monkeypatch.setattr("refold.clients.local.client.ANSWER_SHARE", 100)
+    monkeypatch.setattr("refold.clients.local.client.MAX_CONTEXT", client.settings.context)
 
 
 def server_of(client):
@@ -87,7 +89,7 @@ def test_a_question_is_answered_the_same_inside_an_event_loop(client):
 
 
 def test_an_answer_without_a_limit_ends(client):
-    assert client.ask("Count from one to a thousand.").output_tokens <= 40
+    assert client.ask("Count from one to a thousand.").output_tokens <= 16
 
 
 def test_clients_of_one_model_share_a_server_which_the_last_one_stops(client):

@@ -138,7 +138,7 @@ COUNTERS = [count, lambda text: len(text.encode("utf-8", "surrogatepass")), lamb
 
 class TestLaws:
     @given(TEXTS, st.integers(0, 120), st.sampled_from(COUNTERS))
-    @settings(max_examples=few_or_all(50, 200))
+    @settings(max_examples=few_or_all(20, 200))
     def test_never_over_the_limit_and_never_longer(self, text, limit, counter):
         shrunk = shrink_output(text, limit, counter)
         assert counter(shrunk) <= limit
@@ -151,7 +151,7 @@ class TestLaws:
             shrunk.encode()
 
     @given(JSON, st.integers(0, 2), st.integers(1, 100))
-    @settings(max_examples=few_or_all(30, 100))
+    @settings(max_examples=few_or_all(12, 100))
     def test_json_is_never_over_the_limit(self, value, indent, limit):
         text = json.dumps(value, indent=indent or None)
         assert count(shrink_output(text, limit, count)) <= limit
@@ -233,7 +233,7 @@ class TestLogs:
         assert recognise_kind(status.split("\n")) == "log"
         assert "     Active: failed (Result: exit-code)" in shrink(status, limit)
 
-    @pytest.mark.parametrize("place", sample([0, 1, 7, 1_499, 2_500, 2_998, 2_999], 3))
+    @pytest.mark.parametrize("place", sample([0, 1, 7, 1_499, 2_500, 2_998, 2_999], 2))
     @pytest.mark.parametrize("limit", [12, 40, 150])
     @pytest.mark.parametrize("noise", ["log", "prose", "code", "names"])
     @pytest.mark.slow

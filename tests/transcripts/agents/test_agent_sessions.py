@@ -123,7 +123,7 @@ def test_what_hangs_on_nothing_stands_before_the_path():
     assert add_side_nodes(way, {0, 1, 3, 4}) == [0, 1, 2, 3, 4]
 
 
-@settings(max_examples=few_or_all(20, 60))
+@settings(max_examples=few_or_all(8, 60))
 @given(st.integers(1, 300), st.randoms(use_true_random=False))
 def test_any_links_at_all_end_and_give_each_node_once(size, chance):
     """B08, B09: random graphs with loops, lost parents, forests and names that stand twice."""

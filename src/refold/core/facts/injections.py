@@ -58,7 +58,8 @@ _LOOKALIKES: Final = str.maketrans(
     "аеосрхіјѕԁһӏАЕОСРХІЈЅВНКМТαορυνικΑΒΕΗΙΚΜΝΟΡΤΧ", "aeocpxijsdhlAEOCPXIJSBHKMTaopuvikABEHIKMNOPTX"
 )
 """Cyrillic and Greek letters that look like Latin ones."""
-_MIXED_SCRIPTS: Final = re.compile(r"[A-Za-z][\u0370-\u04ff]|[\u0370-\u04ff][A-Za-z]")
+_MIXED_SCRIPTS: Final = re.compile(r"[\u0370-\u04ff](?:(?<=[A-Za-z].)|(?=[A-Za-z]))")
+"""It begins with the rarer letters: such a pattern is found several times as fast."""
 
 
 def as_displayed(text: str) -> str:

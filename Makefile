@@ -13,7 +13,7 @@ TRACED := $(addprefix tests/,core stages formats transcripts session/test_native
 # each line is one process, two run at a time and the longest first: nothing is collected or compiled twice
 PLAIN := $(addprefix tests/,session cli clients remote stores torture adapters)
 REST := $(filter-out $(TRACED) $(PLAIN) tests/__pycache__,$(patsubst %/,%,$(wildcard tests/*/ tests/test_*.py)))
-RUNS := 'traced $(TRACED)' 'plain $(REST)' 'plain tests/session' 'plain tests/adapters' 'plain tests/cli' \
+RUNS := 'plain $(REST)' 'traced $(TRACED)' 'plain tests/session' 'plain tests/cli' 'plain tests/adapters' \
 	'plain tests/clients tests/remote' 'plain tests/stores tests/torture'
 NEW_PYTHON := $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "refold needs Python 3.11 or newer: make PYTHON=python3.12 ..." >&2; exit 1; }
 

@@ -13,6 +13,7 @@ from chat_builders import make_conversation
 import refold
 from refold.chat import turns
 from refold.stores import open_store
+from sample_sizes import few_or_all
 from scripted_chat import calls
 
 WORDS = "the quick brown fox jumps over the lazy dog " * 12
@@ -57,7 +58,7 @@ def test_nothing_is_lost(tmp_path, seed, most):
         presser = Presser(random.Random(seed), most)
         presser.start()
         said = []
-        for number in range(40):
+        for number in range(few_or_all(24, 40)):
             try:
                 with chat.interrupts.active():
                     said.append(f"question {number}")

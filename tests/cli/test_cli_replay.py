@@ -15,7 +15,7 @@ WORDS = "the work goes on step by step and nobody knows how it will end "
 @pytest.fixture
 def talk(tmp_path):
     messages = [{"role": "user", "content": "Mend the build."}]
-    for turn in range(40):
+    for turn in range(28):
         messages.append({"role": "assistant", "content": f"I look at src/part_{max(0, turn - 6)}.py"})
         messages.append({"role": "user", "content": f"src/part_{turn}.py: " + WORDS * 30})
     path = tmp_path / "talk.json"
@@ -27,7 +27,7 @@ def test_a_table_pictures_and_the_break_even_of_each_fold(talk):
     done = run_cli("replay", talk, "--policy", "refold", "--policy", "opal", "--window", "8k")
     assert done.status == 0
     lines = done.out.splitlines()
-    assert "81 messages" in lines[0]
+    assert "57 messages" in lines[0]
     assert "prices of claude-sonnet-4-5" in lines[0]
     rows = {line.split()[0]: line for line in lines if line.startswith("  ") and "$" in line}
     assert {"none", "refold", "opal"} <= set(rows)
@@ -102,7 +102,7 @@ def test_nothing_is_told_of_thrifty_where_it_is_named_or_no_price_is_known(long_
 def test_a_line_for_every_request(talk):
     done = run_cli("replay", talk, "--window", "8k", "--csv", "--without-model")
     rows = list(csv.DictReader(io.StringIO(done.out)))
-    assert len(rows) == 2 * 40
+    assert len(rows) == 2 * 28
     assert {row["policy"] for row in rows} == {"none", "refold"}
     assert all(
         int(row["tokens"]) == sum(int(row[key]) for key in ("cache_read", "cache_write", "fresh"))

@@ -32,7 +32,7 @@ from openai import AsyncOpenAI, BadRequestError
 from refold.adapters.openai_agents import RefoldSession, recall_tool
 
 WINDOW = 4_000
-OUTPUT = "a line of output that a tool has written " * 24
+OUTPUT = "a line of output that a tool has written " * 48
 
 
 @function_tool
@@ -79,14 +79,14 @@ def test_the_items_are_those_that_the_sdk_would_keep_itself(wire):
     session = make_session()
 
     async def work(config):
-        await talk(make_agent(), session, session.run_config(config), range(1, 8))
+        await talk(make_agent(), session, session.run_config(config), range(1, 5))
         provider.refuse_next = 1
-        await talk(make_agent(), session, session.run_config(config), range(8, 13))
+        await talk(make_agent(), session, session.run_config(config), range(5, 8))
         return await session.get_items()
 
     async def plainly(config):
         own = SQLiteSession("t")
-        await talk(make_agent(), own, config, range(1, 13))
+        await talk(make_agent(), own, config, range(1, 8))
         items = await own.get_items()
         own.close()
         return items
@@ -166,7 +166,7 @@ def test_a_conversation_is_the_same_whatever_a_limit_or_a_filter_leaves(cut):
 
     async def work(config):
         config = session.run_config(replace(config, **cut))
-        await talk(make_agent(), session, config, range(1, 11))
+        await talk(make_agent(), session, config, range(1, 7))
 
     with Provider() as provider:
         drive(provider, work)
@@ -302,7 +302,7 @@ def test_a_run_saved_at_an_approval_goes_on():
             return f"deleted {name}"
 
         agent = make_agent(tools=[look, delete])
-        await talk(agent, session, config, range(1, 9))
+        await talk(agent, session, config, range(1, 6))
         call = 'CALL delete {"name": "x"}'
         asked = await Runner.run(agent, call, session=session, run_config=config)
         assert len(asked.interruptions) == 1
@@ -328,7 +328,7 @@ def test_the_model_recalls_what_was_folded():
     async def work(config):
         config = session.run_config(config)
         agent = make_agent(tools=[recall_tool(), look])
-        await talk(agent, session, config, range(1, 11))
+        await talk(agent, session, config, range(1, 7))
         return await Runner.run(agent, "RECALL thing 1", session=session, run_config=config)
 
     with Provider(limit=WINDOW) as provider:
@@ -342,7 +342,7 @@ def test_recall_may_wait_for_the_first_fold():
 
     async def work(config):
         agent = make_agent(tools=[look, recall_tool("read_back")])
-        await talk(agent, session, session.run_config(config), range(1, 11))
+        await talk(agent, session, session.run_config(config), range(1, 7))
 
     with Provider(limit=WINDOW) as provider:
         drive(provider, work)

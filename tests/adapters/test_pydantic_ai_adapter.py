@@ -46,7 +46,7 @@ from sample_sizes import sample
 
 WIRES = ("openai", "responses", "anthropic")
 WINDOW = 4_000
-OUTPUT = "a line of output that a tool has written " * 24
+OUTPUT = "a line of output that a tool has written " * 48
 PICTURE = BinaryContent(data=b"\x89PNG" + bytes(60), media_type="image/png")
 PAPER = BinaryContent(data=b"%PDF-1.7 " + bytes(60), media_type="application/pdf")
 
@@ -122,7 +122,7 @@ def test_a_long_talk_folds_and_the_history_is_as_without_refold(wire):
     def run(limit, capability):
         with Provider(limit=limit, parallel=True) as provider:
             agent = make_agent(make_model(wire, provider), capability, instructions="You look at values.")
-            return provider, drive(agent, talk(agent, range(1, 17)))
+            return provider, drive(agent, talk(agent, range(1, 10)))
 
     capability = make_refold()
     provider, history = run(WINDOW, capability)
@@ -148,7 +148,7 @@ def test_a_refusal_for_size_is_recovered_unseen(wire, in_stream):
         provider.refuse_next = 1
         return await talk(agent, [turn], history)
 
-    for turn in (5, 6):  # at the call, and streamed
+    for turn in (2, 3):  # at the call, and streamed
         capability = make_refold()
         with Provider(limit=WINDOW, refuse_in_stream=in_stream) as provider:
             agent = make_agent(make_model(wire, provider), capability)
@@ -292,9 +292,9 @@ def test_the_model_of_a_fallback_is_measured_against_its_own_window():
     capability = Refold(store="memory:")
 
     async def run(agent, first):
-        history = await talk(agent, range(1, 31))
+        history = await talk(agent, range(1, 17))
         first.fail_next(503, times=9)
-        await talk(agent, [31], history)
+        await talk(agent, [17], history)
 
     with Provider() as first, Provider(limit=8_192) as second:
         model = FallbackModel(make_model("openai", first), make_model("openai", second, "gpt-4"))

@@ -42,7 +42,6 @@ def pytest_collection_finish():
     """Take the tests themselves out of what the garbage collector looks through again and again."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(50_000, 20, 20)  # a tenth of the searches for garbage
     TRACING.forget_results()
 
 

@@ -118,9 +118,6 @@ class _Planner:
         legal = history.cuts.legal
         last = bisect_left(legal, len(history.sizes))
         self.starts = legal[bisect_left(legal, history.head) : last][::-1]
-        self.ends_unread = len(history.sizes) - 1 not in history.actions
-        """True if the model has not answered the newest messages, such as the results of its calls: they are
-        shown, be it in part. Without them it would make the same calls again."""
         self.groups: list[list[_Share]] = []
         """The messages between two cuts, which stay or leave together, the newest first; read as needed."""
         # The same groups as lists of numbers, because a search measures all of them at twenty levels.
@@ -221,7 +218,9 @@ class _Planner:
         """Return the units of each message of a group at a level."""
         shares = self.groups[number]
         shown = [share.limit(level) for share in shares]
-        if not number and self.ends_unread:
+        # What the model has not answered, such as the results of its calls, is shown, be it in part. Without
+        # it, the same calls would be made again.
+        if not number and len(self.history.sizes) - 1 not in self.history.actions:
             parts = [max(limit, share.least) for limit, share in zip(shown, shares, strict=True)]
             return parts if sum(parts) <= self.free else shown
         return shown

@@ -525,7 +525,8 @@ def test_a_log_that_grows_is_written_at_once_until_it_must_be_copied(opened, mon
     assert all(at_once(store) for _ in range(40))
     monkeypatch.setattr(files, "count_free_bytes", lambda path: 0)
     made = [at_once(store) for _ in range(40)]
-    assert made[0] is not None and made[-1] is None
+    assert made[0] is not None
+    assert made[-1] is None
 
 
 def test_a_lock_that_others_hold_too_long_is_busy_and_nothing_is_written(opened, other):

@@ -213,7 +213,7 @@ class TestTools:
             ("```bash\necho `date` > now.txt", "echo `date` > now.txt"),
             (
                 "So.\n" * 1_000 + "```bash\ncat > a.py <<EOF\n" + "x = 1\n" * 900 + "EOF\n```",
-                "cat > a.py (664 lines)",
+                "cat > a.py (900 lines)",
             ),
         ],
     )
@@ -241,6 +241,37 @@ class TestTools:
             assistant("```bash\ngit rm -f a.py src/b.py && confirm x.py\n```"),
         )
         assert told(found, "file") == [("a.py", "removed"), ("src/b.py", "removed")]
+
+    @pytest.mark.parametrize(
+        ("command", "files"),
+        [
+            ("rm src/*.py old.py", [("old.py", "removed")]),
+            ("rm -rf build/$NAME; touch out/${X}.txt", []),
+            ("echo 'see; rm a.py'", []),
+            ("git rm --cached a.py", []),
+            ("rm -f out.log; python run.py > out.log", [("out.log", "changed")]),
+            ("python run.py > out.log; rm -f out.log", [("out.log", "removed")]),
+            ("cat <<< word\nrm a.py", [("a.py", "removed")]),
+            ("cat > a.py <<'E'\n" + "# 1234567\n" * 2_000 + "rm b.py\nE", [("a.py", "changed")]),
+        ],
+    )
+    def test_how_a_command_leaves_files(self, command, files):
+        assert told(facts(call("sh", id="a", command=command), result("a", "ok")), "file") == files
+
+    def test_many_marks_of_texts_take_no_longer(self):
+        """A pattern over the whole command took hours for this one."""
+        assert told(facts(call("sh", id="a", command="<<A" * 1_300 + "\n" * 4_000)), "file") == []
+
+    def test_a_file_that_a_tool_removes_is_not_changed(self):
+        patch = "*** Update File: a.py\n@@\n-x\n+y\n*** Delete File: b.py\n"
+        found = facts(call("delete_file", id="a", path="c.py"), call("apply_patch", id="b", input=patch))
+        assert told(found, "file") == [("c.py", "removed"), ("a.py", "changed"), ("b.py", "removed")]
+
+    def test_an_edit_that_was_refused_has_changed_nothing(self):
+        edit = call("edit_file", id="a", path="a.py", old_string="x", new_string="y")
+        refusal = Message("tool", (result_part("a", "no such text", is_error=True),))
+        assert told(facts(edit, refusal), "file") == []
+        assert told(facts(edit, result("a", "ok")), "file") == [("a.py", "changed")]
 
     def test_a_module_is_no_file(self):
         found = facts(assistant("```bash\npython -c 'from app.conf import x' nginx.conf\n```"))

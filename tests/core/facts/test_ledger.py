@@ -94,6 +94,10 @@ class TestPatched:
         assert ledger(wrong, Fact("done", 'edit a.py: "z" -> "y"', "ok", 3)).of("error") == []
         assert ledger(wrong, Fact("done", 'edit b.py: "z" -> "y"', "ok", 3)).of("error") == [wrong]
 
+    def test_a_command_with_data_is_no_edit(self):
+        wrong = Fact("error", "404", """curl -d '{"a": "x"}' /users""", 1)
+        assert ledger(wrong, Fact("done", """curl -d '{"a": "y"}' /login""", "ok", 3)).of("error") == [wrong]
+
     def test_of_two_errors_of_one_command_the_newer_holds(self):
         old, new = Fact("error", "NameError: a", "pytest", 2), Fact("error", "TypeError: b", "pytest", 6)
         assert ledger(old, new).of("error") == [new]

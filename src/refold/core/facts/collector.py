@@ -15,7 +15,7 @@ from refold.core.facts.ledger import FAILED, FILE_RULE_WEIGHT, RULE_KINDS, SEEN_
 from refold.core.facts.sentences import classify_sentence
 from refold.core.facts.words import word_lists
 from refold.core.messages.text_cutting import first_line
-from refold.core.outputs.outcome import read_outcome
+from refold.core.outputs.outcome import read_outcome, read_shell_lines
 
 OUTPUT_CHARS: Final = 8_000
 """Characters of one tool result that are read, three quarters from its head; bounds the work."""
@@ -35,12 +35,11 @@ OUTCOME_CHARS: Final = 120
 _CHANGES: Final = re.compile(
     r"(?:(?<![-=<>&])>{1,2}|\btee(?: -a)?|\bsed -i\S{0,8} (?:-e )?(?:'[^'\n]{0,400}'"
     r"|\"[^\"\n]{0,400}\")|\btouch|\bpatch)"
-    r" {0,4}([\w./~-]{2,200})"
+    r" {0,4}([\w./~-]{2,200})(?![\w./~*?$\[{-])"
 )
-_WRITTEN_TEXT: Final = re.compile(
-    r"(<<-?\s{0,4}['\"]?([A-Za-z_]\w{0,40})['\"]?[^\n]*)\n(?:.*\n)*?\s*\2(?=\n|$)"
-)
-_REMOVES: Final = re.compile(r"(?:^|[;&|] {0,4})(?:git )?rm((?: {1,4}[\w./~-]{2,200}){1,40})", re.MULTILINE)
+_REMOVES: Final = re.compile(r"(?:^|[;&|] {0,4})(?:git )?rm((?: {1,4}[^\s;&|]{1,200}){1,40})", re.MULTILINE)
+_PLAIN_PATH: Final = re.compile(r"[\w./~@+-]{2,200}")
+"""A path to the letter, and no pattern of several: `src/*.py` is not the folder `src/`."""
 _READS: Final = re.compile(
     r"\b(?:cat|head|tail|nl|less|sed -n (?:'[^'\n]{0,400}'|\"[^\"\n]{0,400}\"|[^\s'\"]\S{0,39}))"
     r"(?: -\S{1,20}(?: \d{1,6}(?= ))?){0,3} {1,4}([\w./~-]{2,200})"
@@ -151,20 +150,24 @@ class FactCollector:
 
     def add_shell_files(self, command: str, at: int) -> None:
         """Note the files that a shell command reads, changes or removes."""
-        command = _WRITTEN_TEXT.sub(r"\1\n", command)
-        removed = [path for paths in _REMOVES.findall(command) for path in paths.split()]
-        reads, changes = _READS.findall(command), _CHANGES.findall(command)
-        # What a command removes it has often made before.
-        for paths, state, weight in (
-            (reads, "read", 2.7),
-            (changes, "changed", 3.2),
-            (removed, "removed", 2.0),
+        command = "\n".join(line for line, _, _ in read_shell_lines(command))[:OUTPUT_CHARS]
+        uses: list[tuple[int, str, str, float]] = []
+        for pattern, state, weight in (
+            (_READS, "read", 2.7),
+            (_CHANGES, "changed", 3.2),
+            (_REMOVES, "removed", 2.0),
         ):
-            for path in paths:
-                # Likely a file: it has a dot, a slash or a capital, and is no device, flag or version.
-                is_other = path.startswith(("/dev/", "-")) or path.replace(".", "").isdigit()
-                if not is_other and ("." in path or "/" in path or path[0].isupper()):
-                    self.add("file", path, state, at=at, weight=weight)
+            for match in pattern.finditer(command):
+                paths = match[1].split() if pattern is _REMOVES else [match[1]]
+                paths = [] if "--cached" in paths else paths
+                paths = [path for path in paths if _PLAIN_PATH.fullmatch(path)]
+                uses += [(match.start(), path, state, weight) for path in paths]
+        # The last use tells how a file was left: a command removes what it made, or makes it anew.
+        for _, path, state, weight in sorted(uses, key=lambda use: use[0]):
+            # Likely a file: it has a dot, a slash or a capital, and is no device, flag or version.
+            is_other = path.startswith(("/dev/", "-")) or path.replace(".", "").isdigit()
+            if not is_other and ("." in path or "/" in path or path[0].isupper()):
+                self.add("file", path, state, at=at, weight=weight)
 
     def add_outcome(self, command: str, output: str, at: int, *, failed: bool) -> None:
         """Note in one line what a command led to, and what went wrong."""

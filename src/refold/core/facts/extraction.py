@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from refold.core.facts.collector import COMMAND_CHARS, OUTPUT_CHARS, FactCollector, keep_ends, read_ends
+from refold.core.facts.collector import COMMAND_CHARS, FactCollector, keep_ends, read_ends
 from refold.core.facts.injections import is_instruction
 from refold.core.facts.ledger import RULE_KINDS, USER_KINDS, Fact
 from refold.core.facts.lists import ListAnswer, find_listed_names, may_hold_list
@@ -66,6 +66,7 @@ _FENCED_CHARS: Final = 4_000
 _SHELLS: Final = frozenset({"bash", "sh", "shell", "zsh", "console", "powershell", "mswea_bash_command"})
 _SPECIFIC: Final = re.compile(r"\b[\w.,:/-]{0,40}\d[\w.,:/-]{0,40}|\b\w[\w./-]{0,60}[/_.][\w./-]{1,60}")
 """Dates, amounts, numbers of orders, names of files: what somebody asks for again."""
+_REMOVED_BY_PATCH: Final = re.compile(r"^\*\*\* Delete File: (\S.{0,400})$", re.MULTILINE)
 _MAY_BE_SPECIFIC: Final = re.compile(r"\d|[/_.][\w./-]")
 """What each of them has; most words have none, and this is found out faster."""
 
@@ -194,7 +195,7 @@ class _MessageReader:
             for place, match in enumerate(_FENCED.finditer(message.text))
             if match[2].strip()
         ]
-        command = max(fences)[2].strip()[:_FENCED_CHARS] if fences else ""
+        command = max(fences)[2].strip() if fences else ""
         self.command = cut_words(describe_command(command), COMMAND_CHARS)
         self.command_at, self.file = at, ""
         self.facts.add_values(text.partition("```")[0], at, 1.5 if self.command else 2.0)
@@ -206,7 +207,7 @@ class _MessageReader:
         if self.command:
             self.facts.add("done", self.command, at=at, weight=2.0)
             self.facts.add_shell_files(command, at)
-            self.file = self.facts.add_names(command, "", at, 2.6)
+            self.file = self.facts.add_names(command[:_FENCED_CHARS], "", at, 2.6)
         self.facts.add_names(text, self.file, at, 2.4)
 
     def read_call(self, call: ToolCall, at: int, result: ToolResult | None) -> None:
@@ -215,14 +216,20 @@ class _MessageReader:
         self.facts.add_todo_items(arguments, at)
         text = describe_action(call.name, arguments, COMMAND_CHARS)
         files = file_operations.find_files([Message("assistant", (call,))])
-        for path in files.read:
-            self.facts.add("file", path, "read", at=at, weight=3.0)
-        for path in files.modified:
-            self.facts.add("file", path, "changed", at=at, weight=3.5)
+        strings = "\n".join(_strings(arguments, 0))
+        tools = file_operations.COMMON_TOOLS
+        is_remover = tools.spell(call.name) in tools.removers
+        removed = files.modified if is_remover else _REMOVED_BY_PATCH.findall(strings)
+        if result is None or not result.is_error:  # an edit that was refused has changed nothing
+            for path in files.read:
+                self.facts.add("file", path, "read", at=at, weight=3.0)
+            for path in files.modified:
+                state = "removed" if path in removed else "changed"
+                self.facts.add("file", path, state, at=at, weight=3.5)
         if isinstance(arguments, Mapping) and isinstance(arguments.get("command"), str):
-            self.facts.add_shell_files(arguments["command"][:OUTPUT_CHARS], at)
+            self.facts.add_shell_files(arguments["command"], at)
         file = next(iter((*files.modified, *files.read)), "")
-        file = self.facts.add_names(read_ends("\n".join(_strings(arguments, 0))), file, at, 2.5) or file
+        file = self.facts.add_names(read_ends(strings), file, at, 2.5) or file
         if result is None:
             self.facts.add("done", text, "", at=at, weight=2.0)
             return

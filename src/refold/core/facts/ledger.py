@@ -73,9 +73,9 @@ _ENOUGH: Final = 0.8
 _ROW_TOKENS: Final = 4
 """Tokens of a stored fact beside its texts, about."""
 _EXACT: Final = frozenset({"name", "file", "value"})
+"""Kinds that must stand in a text letter by letter."""
 WRITTEN_LINES: Final = re.compile(r" \(\d{1,9} lines?\)")
 """How many lines an action wrote."""
-"""Kinds that must stand in a text letter by letter."""
 
 
 @quick_init
@@ -312,7 +312,8 @@ def _drop_settled_errors(facts: Iterable[Fact]) -> list[Fact]:
 
 def _name_action(text: str) -> str:
     """Return an action without what differs when it is tried again: the lines of an edit, their number."""
-    return WRITTEN_LINES.sub("", text).partition(': "')[0]
+    name = WRITTEN_LINES.sub("", text)
+    return name.partition(': "')[0] if name.startswith("edit ") else name
 
 
 def _find_operands(command: str) -> frozenset[str]:

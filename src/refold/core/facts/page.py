@@ -120,7 +120,7 @@ class Page:
         lines: list[str] = []
         last = None
         for fact in facts:
-            text = format_fact(fact).replace("\n", " ")
+            text = " ".join(format_fact(fact).splitlines())
             if title == SAID and fact.at == last:  # sentences of one message share a line
                 lines[-1] += JOINT + text
             else:
@@ -212,7 +212,7 @@ def fill_section(page: Page, ledger: Ledger, title: str, budget: int, *, brief: 
     newest_first = sorted(of_kind, key=lambda fact: -fact.at)
     misses = 0
     files: dict[int, list[str]] = {}
-    for file in ledger.of("file") if brief else ():
+    for file in ledger.of("file") if brief and title == DONE else ():
         files.setdefault(file.at, []).append(file.text)
     for fact in newest_first if title == DONE else Ledger(tuple(of_kind)).by_rank():
         if id(fact) in page.shown or any(_tells_only_file(fact, path) for path in files.get(fact.at, ())):

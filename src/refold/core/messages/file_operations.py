@@ -63,6 +63,8 @@ class Vocabulary:
     editors: frozenset[str] = frozenset()
     patchers: frozenset[str] = frozenset()
     """Tools that take a patch with `*** Update File: path` lines."""
+    removers: frozenset[str] = frozenset()
+    """Tools among those that change files which remove them."""
     exact: bool = False
     """True if names must match exactly; else `readFile`, `read-file` and `mcp__fs__read_file` are one."""
 
@@ -97,6 +99,7 @@ COMMON_TOOLS: Final = Vocabulary(
     },
     editors=frozenset({"strreplacebasededittool", "strreplaceeditor", "texteditor", "fileeditor"}),
     patchers=frozenset({"applypatch"}),
+    removers=frozenset({"deletefile"}),
 )
 """Tools of Claude Code, Codex, Gemini CLI, opencode, pi, Cline, Copilot, OpenHands, MCP's file server."""
 

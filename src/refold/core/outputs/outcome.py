@@ -160,7 +160,7 @@ _NEW: Final = ("new_string", "new_str", "newText", "new_text", "replace", "new",
 _CONTENTS: Final = ("content", "file_text", "contents", "text", "new_source", "code")
 _STARTS: Final = ("offset", "start_line", "startLine", "start", "line")
 _ENDS: Final = ("end_line", "endLine", "end")
-_HEREDOC: Final = re.compile(r"<<-?\s{0,4}(['\"]?)([A-Za-z_]\w{0,40})\1")
+_HEREDOC: Final = re.compile(r"(?<!<)<<-?\s{0,4}(['\"]?)([A-Za-z_]\w{0,40})\1")
 _TARGET: Final = re.compile(r">{1,2}\s{0,4}([^\s<>|&;]{1,300})")
 
 
@@ -182,7 +182,8 @@ def describe_action(name: str, arguments: Mapping[str, Any] | str, limit_chars: 
         return cut_words(describe_command(command), limit_chars)
     ops = find_files([Message("assistant", (ToolCall("", name, known),))])
     if ops.modified:
-        return cut_words(_describe_change(known, ops.modified), limit_chars)
+        removed = f"remove {', '.join(ops.modified)}" if kind in COMMON_TOOLS.removers else ""
+        return cut_words(removed or _describe_change(known, ops.modified), limit_chars)
     if ops.read:
         return cut_words(f"read {', '.join(ops.read)}{_find_extent(known)}", limit_chars)
     shown: list[str] = []
@@ -206,23 +207,33 @@ def describe_command(command: str) -> str:
     >>> describe_command("cat <<'E' > a.py\nx = 1\nE\npython a.py")
     'cat > a.py (1 line); python a.py'
     """
-    lines = command.replace("\\\n", "").strip().split("\n")
+    lines = read_shell_lines(command)
     shown: list[str] = []
+    for line, start, size in lines:
+        if start is not None:
+            shown.append(f"{_name_writer(line, start)} ({size} line{'' if size == 1 else 's'})")
+        elif line and not line.startswith("#"):
+            shown.append(line.removesuffix(";"))
+    return "; ".join(shown) or next((line for line, _, _ in lines if line), "")
+
+
+def read_shell_lines(command: str) -> list[tuple[str, re.Match[str] | None, int]]:
+    """Return the lines of a shell command, each with its heredoc and the number of lines of that text."""
+    lines = [line.strip() for line in command[:READ_CHARS].replace("\\\n", "").split("\n")]
+    last = {line: place for place, line in enumerate(lines)}
+    read: list[tuple[str, re.Match[str] | None, int]] = []
     at = 0
     while at < len(lines):
-        line = lines[at].strip()
+        line, start = lines[at], _HEREDOC.search(lines[at])
         at += 1
-        start = _HEREDOC.search(line)
-        if start is None:
-            if line and (not line.startswith("#") or len(lines) == 1):
-                shown.append(line.removesuffix(";"))
+        # A mark without quotes that no line repeats is a shift of bits.
+        if start is None or not (start[1] or last.get(start[2], -1) >= at):
+            read.append((line, None, 0))
             continue
-        stop = next(
-            (place for place in range(at, len(lines)) if lines[place].strip() == start[2]), len(lines)
-        )
-        shown.append(f"{_name_writer(line, start)} ({stop - at} line{'' if stop - at == 1 else 's'})")
+        stop = lines.index(start[2], at) if last.get(start[2], -1) >= at else len(lines)
+        read.append((line, start, stop - at))
         at = stop + 1
-    return "; ".join(shown)
+    return read
 
 
 def _name_writer(line: str, start: re.Match[str]) -> str:
@@ -276,7 +287,8 @@ def _find_extent(arguments: Mapping[str, Any]) -> str:
 
 def cut_words(text: str, limit_chars: int) -> str:
     """Return one line of at most `limit_chars` characters; what is longer ends between words, with `…`."""
-    line = " ".join(text[: 4 * limit_chars + 400].split("\n")).strip()
+    # At every sign that a reader may take for the end of a line: a heading could begin behind it.
+    line = " ".join(text[: 4 * limit_chars + 400].splitlines()).strip()
     if len(line) <= limit_chars:
         return well_formed(line)
     room = boundary_before(line, max(0, limit_chars - len(" …")))

@@ -290,6 +290,13 @@ class TestRequests:
         ]
         assert estimate(got) <= 200
 
+    def test_a_list_of_data_does_not_stand_before_what_is_forbidden(self):
+        lines = PROSE.split("\n")
+        lines[60:120] = [f"- {chr(65 + number % 26)}QX: bought {number} shares" for number in range(60)]
+        lines[130] = "Never push to main."
+        rules = shorten_request("\n".join(lines), 200, estimate).partition(RULES_TITLE)[2]
+        assert rules.strip().startswith("- Never push to main.\n")
+
     @pytest.mark.parametrize("fence", ["```", "~~~"])
     def test_a_command_that_is_demanded_word_for_word_survives(self, fence):
         lines = PROSE.split("\n")

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -1027,3 +1028,12 @@ def test_no_room_at_a_sync_does_not_promise_that_nothing_was_written(code, kind,
     real.close()
     store.close()
     assert type(answer) is kind
+
+
+def test_a_head_with_half_of_a_character_is_read_again(opened):
+    """Its row is remembered as it is on the disk, where such a name is bytes."""
+    store = opened()
+    head = store.append("a", [replace(said(1, "x"), name="half \ud800")], expect=None)
+    moved = store.append("a", [], expect=head)
+    assert (moved.name, moved.version) == (head.name, 2)
+    assert opened().head("a") == moved

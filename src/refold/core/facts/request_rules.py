@@ -44,10 +44,10 @@ def find_request_rules(text: str) -> list[RequestRule]:
 
 
 def _rank_sentence(sentence: str) -> tuple[bool, ...]:
-    """Rank a firm sentence: the task, what is forbidden or allowed, what is stressed; the first stay."""
+    """Rank a firm sentence: the task, what is forbidden, what is allowed, what is stressed; the first stay."""
+    # Items behind what is forbidden: a list of data, such as `- AAPL: 10 shares`, has many of them.
     is_item, forbids = sentence.partition(":")[0].isupper(), is_prohibition(sentence)
-    is_stressed = is_item or is_emphasised(sentence)
-    return not is_task_statement(sentence), not (is_item or forbids), not is_stressed, not forbids
+    return not is_task_statement(sentence), not forbids, not is_item, not is_emphasised(sentence)
 
 
 def _find_firm_sentences(text: str) -> list[str]:

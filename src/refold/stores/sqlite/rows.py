@@ -156,10 +156,13 @@ class SessionRow(NamedTuple):
         return checksum(self)
 
 
-def parse_session_row(row: Row) -> SessionRow:
-    """Parse a row of `SESSION_COLUMNS`; raises `LogCorrupt` if its checksum is wrong."""
+def parse_session_row(row: Row, written: Row | None = None) -> SessionRow:
+    """Parse a row of `SESSION_COLUMNS`; raises `LogCorrupt` if its checksum is wrong.
+
+    written   the row as it was written last: an equal one need not be verified
+    """
     session = SessionRow(*row[:-1])
-    if session.sum() != row[-1]:
+    if row != written and session.sum() != row[-1]:
         raise LogCorrupt("the head of a session is damaged on the disk: salvage what can be read")
     return session if type(session.head) is str else session._replace(head=read_text(session.head))
 

@@ -363,7 +363,7 @@ def _size(entries: Sequence[Entry]) -> int:
 def _read_session(raw: RawConnection, key: bytes, written: Row | None = None) -> SessionRow | None:
     """Read the row of a session, and verify it unless it is as it was written."""
     for row in raw.execute(_SESSION, (key,)).fetchall():
-        return SessionRow(*row[:-1]) if row == written else sqlite_rows.parse_session_row(row)
+        return sqlite_rows.parse_session_row(row, written)
     return None
 
 

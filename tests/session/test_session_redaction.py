@@ -1,10 +1,12 @@
 """A planted key never reaches a summary, a receipt, an event or an exported file; nor the store, if wished."""
 
 import json
+from types import SimpleNamespace
 
 import pytest
 from talks import dumped, opened, reply, talk, user
 
+import refold
 from refold.errors import RefoldError
 from refold.stores import open_store
 from refold.testing import Scripted
@@ -117,3 +119,21 @@ def test_a_key_in_the_name_of_a_checkpoint_stays_inside(mode, tmp_path):
     if mode == "storage":
         stored = "".join(path.read_text() for path in (tmp_path / "store").rglob("*") if path.is_file())
         assert KEY not in stored
+
+
+def test_behind_a_message_that_lost_a_secret_the_others_have_other_names(tmp_path):
+    """The gateway hands over the names that its messages have as they are said."""
+    messages = [user(f"The key is {KEY}."), reply("Fine."), user("Go on.")]
+    with opened(store=f"sqlite:{tmp_path}/plain.db") as plain:
+        plain.prepare(messages)
+        entries = plain.state.store.read(plain.name, plain.state.head.place)
+        names = [(entry.name, entry.parent) for entry in entries if entry.kind == "said"]
+    parsed = [refold.Message(value["role"], value["content"]) for value in messages]
+    read = [
+        SimpleNamespace(value=value, message=message, name=name, parent=parent)
+        for value, message, (name, parent) in zip(messages, parsed, names, strict=True)
+    ]
+    with opened(store=f"sqlite:{tmp_path}/a.db", redaction="storage") as session:
+        rest = session._prepare_at_once(messages, system=None, tools=None, read=read)
+        assert rest.finish().messages == messages
+        assert list(session.state.store.check()) == []

@@ -110,7 +110,8 @@ def message_entries(
             about = {**about, KEY: key}
         made_behind = made[number - last - 1]
         facts = about | ({MADE_BEHIND: made_behind} if made_behind else {})
-        name = names[len(entries)] if names and value is item else ""
+        names = names if value is item else ()  # a message that is stored without secrets has another name
+        name = names[len(entries)] if names else ""
         entry = make_message_entry(
             value, parent=parent, said=number, text=text, about=facts, at=state.now(), name=name
         )

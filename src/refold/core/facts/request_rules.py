@@ -44,7 +44,7 @@ def find_request_rules(text: str) -> list[RequestRule]:
 
 
 def _rank_sentence(sentence: str) -> tuple[bool, ...]:
-    """Rank a firm sentence: the task, what is forbidden, what is allowed, what is stressed; the first stay."""
+    """Rank a firm sentence: the task, what is forbidden, allowed, stressed; the first stay longest."""
     # Items behind what is forbidden: a list of data, such as `- AAPL: 10 shares`, has many of them.
     is_item, forbids = sentence.partition(":")[0].isupper(), is_prohibition(sentence)
     return not is_task_statement(sentence), not forbids, not is_item, not is_emphasised(sentence)

@@ -174,12 +174,17 @@ def test_nothing_inside_ends_the_facts():
     assert unwrap_summary(Message("user", framed, source=SUMMARY)) == "S"
 
 
-def test_an_error_that_is_told_with_its_command_is_not_told_twice():
+@pytest.mark.parametrize("titles", [(DONE, FAILED), (FAILED, DONE)])
+def test_an_error_that_is_told_with_its_command_is_not_told_twice(titles):
     page = Page(count, 500)
-    found = ledger(Fact("done", "make", "failed: no rule", 1), Fact("error", "no rule", "make", 1))
-    fill_section(page, found, DONE, 500)
-    fill_section(page, found, FAILED, 500)
-    assert page.text == "## What was done\n- #1 make → failed: no rule"
+    long = f"no rule to make {'x' * 80}"
+    outcome = f"failed: {long[:90]} …"
+    found = ledger(
+        Fact("done", "make", outcome, 1), Fact("error", long, "make", 1), Fact("error", "boom", "ls", 1)
+    )
+    for title in titles:
+        fill_section(page, found, title, 500)
+    assert page.text == f"## What was done\n- #1 make → {outcome}\n\n## What failed\n- #1 boom"
 
 
 def test_an_outcome_does_not_name_the_file_again():

@@ -45,6 +45,10 @@ class TestOutcome:
             ("File created successfully at: src/a.py", "file created"),
             ("text of a file\nthat names exit code 3", "2 lines: that names exit code 3"),
             ("Trying to cull...\nrow 1\nSuccess: no crash!", "3 lines: Success: no crash!"),
+            (
+                "step 1 was built\n[... 29 lines left out, 29 like it; recall #7]",
+                "30 lines: step 1 was built",
+            ),
             ("Please give exactly one action.\nOr submit.", "2 lines: Please give exactly one action."),
             ("Title of a page\n" + "words of it\n" * 40, "41 lines: Title of a page"),
             ("A sentence that says it.", "A sentence that says it."),

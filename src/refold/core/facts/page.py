@@ -66,6 +66,8 @@ _SECTION_KINDS: Final = {
     QUOTED: frozenset({"quoted"}),
     FILE_RULES: frozenset({"file rule"}),
 }
+TOLD_CHARS: Final = 60
+"""Characters of trouble by which it is known again in an outcome, which holds about a hundred."""
 _SAYS_LITTLE: Final = re.compile(r"ok, no output|\d+ lines: |$")
 """Outcome of a command that only wrote or showed a file."""
 _LONGEST: Final = 240
@@ -218,7 +220,7 @@ def fill_section(page: Page, ledger: Ledger, title: str, budget: int, *, brief: 
         if id(fact) in page.shown or any(_tells_only_file(fact, path) for path in files.get(fact.at, ())):
             continue
         # The outcome of a command that failed already says what failed.
-        if title == FAILED and any(fact.text in done.about for done in page.facts.get(DONE, ())):
+        if title == FAILED and any(_tells_trouble(done, fact) for done in page.facts.get(DONE, ())):
             continue
         text = format_fact(fact)
         cost = page.count(text) + HANDLE_TOKENS
@@ -227,12 +229,19 @@ def fill_section(page: Page, ledger: Ledger, title: str, budget: int, *, brief: 
             in_section.append(fact)
             page.add(fact, text, cost + heading)
             heading = 0
+            if title == DONE and (failed := page.facts.get(FAILED)):
+                failed[:] = [error for error in failed if not _tells_trouble(fact, error)]
         elif title == DONE:
             misses += 1
             if misses > MOST_MISSES:
                 break
     order = {id(fact): place for place, fact in enumerate(of_kind)}
     in_section.sort(key=lambda fact: order[id(fact)])
+
+
+def _tells_trouble(done: Fact, error: Fact) -> bool:
+    """True if the outcome of an action says what failed; it may have only the beginning of a long line."""
+    return error.text[:TOLD_CHARS] in done.about
 
 
 def _tells_only_file(fact: Fact, path: str) -> bool:

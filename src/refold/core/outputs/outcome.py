@@ -11,6 +11,7 @@ from refold.core.messages.text_boundaries import boundary_before, well_formed
 from refold.core.messages.transcript import parse_arguments
 from refold.core.outputs.json_plan import parse_json
 from refold.core.outputs.kinds import Kind, recognise_kind
+from refold.core.outputs.line_plan import count_lines
 from refold.core.outputs.rank_code import find_first_signature
 from refold.core.outputs.rank_diffs import count_changes
 from refold.core.outputs.rank_lists import find_entry_name, find_hit_file
@@ -101,7 +102,7 @@ def _describe_lines(lines: Sequence[str], content: str, kind: Kind, trouble: str
     if plan := parse_json(content):
         return f"JSON: {' '.join(plan.render(120).split())}"
     if kind in _RUNS and len(lines) > 1:
-        return f"{len(lines)} lines: {trouble or _find_result_line(lines)}"
+        return f"{count_lines(lines)} lines: {trouble or _find_result_line(lines)}"
     if len(lines) == 1:
         return lines[0].strip()
     if kind == "diff":
@@ -116,7 +117,7 @@ def _describe_lines(lines: Sequence[str], content: str, kind: Kind, trouble: str
         names = [name for name in names if not name.startswith("total ")]
         return f"{len(names)} entries: {', '.join(names[:20])}"
     telling = find_first_signature(lines) if kind == "code" else _find_telling_line(lines)
-    return f"{len(lines)} lines: {telling}"
+    return f"{count_lines(lines)} lines: {telling}"
 
 
 def _describe_tests(lines: Sequence[str]) -> str:
@@ -148,8 +149,9 @@ def _find_result_line(lines: Sequence[str]) -> str:
 
 
 def _find_telling_line(lines: Sequence[str]) -> str:
-    """Return the first line with words in it."""
-    return next((line for line in lines if _WORD.search(line)), lines[0]).strip()
+    """Return the first line with words in it, and no marker of a cut."""
+    told = (line for line in lines if _WORD.search(line) and not line.startswith("[... "))
+    return next(told, lines[0]).strip()
 
 
 # -- what was done ------------------------------------------------------------------------------------------

@@ -276,6 +276,8 @@ class TestTools:
     def test_a_module_is_no_file(self):
         found = facts(assistant("```bash\npython -c 'from app.conf import x' nginx.conf\n```"))
         assert [text for text, about in told(found, "name") if about == "files"] == ["nginx.conf"]
+        found = facts(assistant("```python\nimport os\nimport app.conf\n```\nNow import data.csv\nand go."))
+        assert [text for text, about in told(found, "name") if about == "files"] == ["data.csv"]
 
     def test_the_lines_of_a_listing_weigh_less_than_a_number_alone_and_a_door_more(self):
         output = "1001 x\n1002 y\n1003 z\n2040 w\nsetup.py\nother.py"

@@ -62,7 +62,7 @@ def find_entities(text: str) -> dict[Entity, int]:
             entities[entity] = entities.get(entity, 0) + 1
     if "import " in text:  # django.conf looks like a file
         for name in [name for name, kind in entities if kind == FILE]:
-            if f"from {name} import " in text or f"import {name}\n" in text:
+            if f"from {name} import " in text or f"\nimport {name}\n" in f"\n{text}\n":
                 del entities[name, FILE]
     if "://" in text:
         for address in _URL.findall(text):

@@ -66,7 +66,7 @@ _SECTION_KINDS: Final = {
     QUOTED: frozenset({"quoted"}),
     FILE_RULES: frozenset({"file rule"}),
 }
-TOLD_CHARS: Final = 60
+TROUBLE_CHARS: Final = 60
 """Characters of trouble by which it is known again in an outcome, which holds about a hundred."""
 _SAYS_LITTLE: Final = re.compile(r"ok, no output|\d+ lines: |$")
 """Outcome of a command that only wrote or showed a file."""
@@ -241,7 +241,7 @@ def fill_section(page: Page, ledger: Ledger, title: str, budget: int, *, brief: 
 
 def _tells_trouble(done: Fact, error: Fact) -> bool:
     """True if the outcome of an action says what failed; it may have only the beginning of a long line."""
-    return error.text[:TOLD_CHARS] in done.about
+    return error.text[:TROUBLE_CHARS] in done.about
 
 
 def _tells_only_file(fact: Fact, path: str) -> bool:

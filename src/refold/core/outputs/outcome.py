@@ -150,8 +150,8 @@ def _find_result_line(lines: Sequence[str]) -> str:
 
 def _find_telling_line(lines: Sequence[str]) -> str:
     """Return the first line with words in it, and no marker of a cut."""
-    told = (line for line in lines if _WORD.search(line) and not line.startswith("[... "))
-    return next(told, lines[0]).strip()
+    telling = (line for line in lines if _WORD.search(line) and not line.startswith("[... "))
+    return next(telling, lines[0]).strip()
 
 
 # -- what was done ------------------------------------------------------------------------------------------

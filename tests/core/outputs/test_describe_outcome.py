@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from growth import assert_linear
-from refold.core.outputs.outcome import describe_action, describe_outcome
+from refold.core.outputs.outcome import describe_action, read_outcome
 from refold.core.outputs.trouble import (
     PASSED_TEST,
     STRONG,
@@ -84,14 +84,14 @@ class TestOutcome:
         ],
     )
     def test_says_what_came_out(self, text, said):
-        assert describe_outcome(text) == said
+        assert read_outcome(text).line == said
 
     def test_a_failure_that_the_caller_knows_of(self):
-        assert describe_outcome("", failed=True) == "failed, no output"
-        assert describe_outcome("boom\nstack", failed=True) == "failed: boom"
-        assert describe_outcome("<returncode>0</returncode>\nboom", failed=True) == "failed: boom"
+        assert read_outcome("", failed=True).line == "failed, no output"
+        assert read_outcome("boom\nstack", failed=True).line == "failed: boom"
+        assert read_outcome("<returncode>0</returncode>\nboom", failed=True).line == "failed: boom"
         assert (
-            describe_outcome('{"error": "no such user"}', failed=True) == 'failed: {"error": "no such user"}'
+            read_outcome('{"error": "no such user"}', failed=True).line == 'failed: {"error": "no such user"}'
         )
 
     def test_success_is_not_judged_by_words(self):
@@ -99,22 +99,22 @@ class TestOutcome:
         text = (
             "<returncode>0</returncode>\n<output>\nThe word error stands here.\nAnd nothing else.\n</output>"
         )
-        assert describe_outcome(text) == "2 lines: The word error stands here."
+        assert read_outcome(text).line == "2 lines: The word error stands here."
 
     @given(st.text(max_size=300), st.integers(10, 200), st.booleans())
     def test_one_line_within_the_limit(self, text, limit, failed):
-        said = describe_outcome(text, limit, failed=failed)
+        said = read_outcome(text, limit, failed=failed).line
         assert "\n" not in said
         assert said
         assert len(said) <= max(limit, len("failed, no output"))
         said.encode()
 
     def test_a_long_line_ends_between_words(self):
-        said = describe_outcome("word " * 90, 30)
+        said = read_outcome("word " * 90, 30).line
         assert said == "word word word word word …"
 
     def test_linear(self):
-        assert_linear(lambda size: lambda: describe_outcome(f"x\n{TRACE}" * size), 200)
+        assert_linear(lambda size: lambda: read_outcome(f"x\n{TRACE}" * size), 200)
 
 
 class TestCommands:

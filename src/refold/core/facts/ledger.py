@@ -74,7 +74,7 @@ _ROW_TOKENS: Final = 4
 """Tokens of a stored fact beside its texts, about."""
 _EXACT: Final = frozenset({"name", "file", "value"})
 """Kinds that must stand in a text letter by letter."""
-WRITTEN_LINES: Final = re.compile(r" \(\d{1,9} lines?\)")
+_WRITTEN_LINES: Final = re.compile(r" \(\d{1,9} lines?\)")
 """How many lines an action wrote."""
 
 
@@ -121,7 +121,7 @@ class Fact:
         if self.kind in {"name", "file"}:
             return self.kind, self.text
         if self.kind == "done":  # a file that is written again has other lines
-            return "done", WRITTEN_LINES.sub("", self.text)
+            return "done", _WRITTEN_LINES.sub("", self.text)
         return self.kind, _plain(self.text)
 
     def join(self, old: "Fact") -> "Fact":
@@ -312,7 +312,7 @@ def _drop_settled_errors(facts: Iterable[Fact]) -> list[Fact]:
 
 def _name_action(text: str) -> str:
     """Return an action without what differs when it is tried again: the lines of an edit, their number."""
-    name = WRITTEN_LINES.sub("", text)
+    name = _WRITTEN_LINES.sub("", text)
     return name.partition(': "')[0] if name.startswith("edit ") else name
 
 

@@ -49,7 +49,7 @@ HANDLE_TOKENS: Final = 5
 """Tokens of a list mark and a message number, about; too high leaves a little room unused."""
 MOST_MISSES: Final = 3
 """Actions that are passed over because they are too long; an older one behind more of them tells nothing."""
-BARE_COMMAND: Final = 24
+_BARE_COMMAND: Final = 24
 """Characters of a command beside its file that say nothing more: `cat <<'EOF' >`, `write_file`."""
 _BRIEF_PER_LINE: Final = 8
 """Statements in brief that share a line: fewer marks to pay for, and still readable."""
@@ -66,7 +66,7 @@ _SECTION_KINDS: Final = {
     QUOTED: frozenset({"quoted"}),
     FILE_RULES: frozenset({"file rule"}),
 }
-TROUBLE_CHARS: Final = 60
+_TROUBLE_CHARS: Final = 60
 """Characters of trouble by which it is known again in an outcome, which holds about a hundred."""
 _SAYS_LITTLE: Final = re.compile(r"ok, no output|\d+ lines: |$")
 """Outcome of a command that only wrote or showed a file."""
@@ -97,6 +97,8 @@ class Page:
     """Identities of the facts that are shown."""
     said: list[tuple[Fact, int]] | None = None
     """The user's sentences that are not beside the page, with their tokens; None until they are asked for."""
+    file_lines: dict[str, str] = field(default_factory=dict)
+    """A line for each path of the ledger; empty until files are asked for."""
     found: Findings = field(default_factory=Findings)
     """What was found in texts before: the same facts are chosen among more than once, and fold after fold."""
 
@@ -241,19 +243,20 @@ def fill_section(page: Page, ledger: Ledger, title: str, budget: int, *, brief: 
 
 def _tells_trouble(done: Fact, error: Fact) -> bool:
     """True if the outcome of an action says what failed; it may have only the beginning of a long line."""
-    return error.text[:TROUBLE_CHARS] in done.about
+    return error.text[:_TROUBLE_CHARS] in done.about
 
 
 def _tells_only_file(fact: Fact, path: str) -> bool:
     """True if an action only wrote or showed a file, which the state of that file tells too."""
-    is_bare = path in fact.text and len(fact.text) - len(path) <= BARE_COMMAND
+    is_bare = path in fact.text and len(fact.text) - len(path) <= _BARE_COMMAND
     return is_bare and _SAYS_LITTLE.match(fact.about) is not None
 
 
 def fill_changed(page: Page, ledger: Ledger, budget: int) -> None:
     """List the files that were changed, the newest first: what the work has left behind."""
     budget = min(budget, page.left)
-    file_lines = _format_file_lines(ledger)
+    # A page is filled from one ledger, and its files are listed in several steps.
+    file_lines = page.file_lines = page.file_lines or _format_file_lines(ledger)
     heads = page.groups[FILES]
     heading = 0 if heads else page.title_cost(FILES)
     for fact in sorted(ledger.of("file"), key=lambda fact: -fact.at):
@@ -277,7 +280,7 @@ def fill_names(page: Page, ledger: Ledger, budget: int) -> None:
         page.shown.update(id(fact) for fact in facts if fact.kind == "name" and fact.text in page.seen)
         return
     newest = max((fact.at for fact in ledger.facts), default=0)
-    file_lines = _format_file_lines(ledger)
+    file_lines = page.file_lines = page.file_lines or _format_file_lines(ledger)
     sizes = {id(fact): page.count(f", {fact.text}") for fact in facts}
     facts.sort(
         key=lambda fact: (-rank_value(fact, newest) + _TOKEN_WORTH * sizes[id(fact)], fact.at, fact.text)

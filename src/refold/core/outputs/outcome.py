@@ -58,19 +58,14 @@ class ActionOutcome:
     """The line of the output that tells of trouble, if the action failed or nobody knows."""
 
 
-def describe_outcome(text: str, limit_chars: int = 160, *, failed: bool = False) -> str:
-    r"""Say in one line what came out of an action.
+def read_outcome(text: str, limit_chars: int = 160, *, failed: bool = False) -> ActionOutcome:
+    r"""Read from an output whether its action failed, what went wrong, and what to say in one line.
 
-    >>> describe_outcome("<returncode>0</returncode>\n<output>\n</output>")
+    >>> read_outcome("<returncode>0</returncode>\n<output>\n</output>").line
     'ok, no output'
-    >>> describe_outcome("Exit code 1\nTraceback (most recent call last):\nKeyError: 'a'")
+    >>> read_outcome("Exit code 1\nTraceback (most recent call last):\nKeyError: 'a'").line
     "exit code 1: KeyError: 'a'"
     """
-    return read_outcome(text, limit_chars, failed=failed).line
-
-
-def read_outcome(text: str, limit_chars: int = 160, *, failed: bool = False) -> ActionOutcome:
-    """Read from an output whether its action failed, what went wrong, and what to say in one line."""
     pieces = split_frame(remove_noise(text))
     code = find_exit_code(pieces)
     content = "\n".join(piece.text for piece in pieces if not piece.is_frame)

@@ -4,6 +4,7 @@ import json
 import re
 import xml.etree.ElementTree as ET
 from collections.abc import Mapping
+from itertools import chain
 from typing import Any, Final
 
 MARKERS: Final = ("<!-- matrix: written by scripts/adapters.py -->", "<!-- end of matrix -->")
@@ -72,15 +73,19 @@ def sum_up(result: Mapping[str, Any]) -> str:
 
 
 def has_passed(result: Mapping[str, Any]) -> bool:
-    """True if nothing failed and the suite ran at all."""
-    checks = [check for case in result["cases"].values() for check in case["checks"].values()]
-    return bool(checks) and not any(part["failed"] for part in [*checks, result["other_tests"]])
+    """True if nothing failed and a check of each case passed: one that skips all of them shows nothing."""
+    cases = [list(case["checks"].values()) for case in result["cases"].values()]
+    parts = [*chain.from_iterable(cases), result["other_tests"]]
+    has_run = bool(cases) and all(any(check["passed"] for check in checks) for checks in cases)
+    return has_run and not any(part["failed"] for part in parts)
 
 
 def replace_overhead(known: Mapping[str, Any], measured: Mapping[str, Any]) -> dict[str, Any]:
     """Return a run with the costs that another run of the same version has measured alone."""
     if known.get("version") != measured["version"]:
         raise RuntimeError(f"run the whole suite with version {measured['version']} first")
+    if not has_passed(measured):
+        raise RuntimeError(f"the cost of a turn was not measured: {sum_up(measured)}")
     cases = {name: dict(case) for name, case in known["cases"].items()}
     for name, case in measured["cases"].items():
         cases[name] |= {figure: value for figure, value in case.items() if figure.endswith("_ms")}

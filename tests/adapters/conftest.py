@@ -7,6 +7,7 @@ Where `make adapters` runs one client library, the cases of the other one are le
 import gc
 import os
 import warnings
+from importlib.util import find_spec
 
 import pytest
 
@@ -44,7 +45,11 @@ def _is_first(item, first):
 @pytest.fixture(scope="session", autouse=True)
 def _one_authority(tmp_path_factory):
     """Let clients trust one authority: to read all takes 50 ms for each client, and these speak plain HTTP."""
-    certifi = pytest.importorskip("certifi")
+    if find_spec("certifi") is None:  # clients without it read the system's own
+        yield
+        return
+    import certifi
+
     end = "-----END CERTIFICATE-----\n"
     file = tmp_path_factory.mktemp("tls") / "authority.pem"
     file.write_text(certifi.contents().partition(end)[0] + end, encoding="ascii")

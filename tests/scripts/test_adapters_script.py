@@ -33,6 +33,7 @@ def run(checks, **figures):
     return {
         "version": "1.4",
         "cases": {"TestX": {"name": "x", "wire": "openai", "checks": checks, **figures}},
+        "other_tests": {"passed": 0, "failed": [], "skipped": []},
     }
 
 
@@ -90,6 +91,8 @@ def test_a_run_without_checks_has_not_passed():
     assert results.has_passed(
         {"cases": {"TestX": {"checks": {"1": {**nothing, "passed": 1}}}}, "other_tests": nothing}
     )
+    skipped = {"cases": {"TestX": {"checks": {"1": nothing}}}, "other_tests": {**nothing, "passed": 3}}
+    assert not results.has_passed(skipped)
 
 
 def test_the_matrix_names_versions_and_reasons():
@@ -121,6 +124,8 @@ def test_a_cost_that_was_measured_alone_takes_the_place_of_the_old_one():
     assert "5.0 ms" not in results.write_matrix({"x": {"newest": busy}})
     with pytest.raises(RuntimeError, match=r"whole suite with version 1\.5 first"):
         results.replace_overhead(busy, {**alone, "version": "1.5"})
+    with pytest.raises(RuntimeError, match="was not measured"):
+        results.replace_overhead(busy, {**run({"11": {**fine, "passed": 0}}), "load": 0.3})
 
 
 def test_a_cost_is_measured_with_the_newest_version_only(capsys):

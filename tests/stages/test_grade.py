@@ -141,6 +141,14 @@ def compacted(history, **options):
     return refold.compact(get("openai").render(history), **options)
 
 
+@pytest.mark.parametrize(("target", "share"), [(1_000, 0.3), (4_000, 0.225)])
+def test_a_long_task_has_a_larger_share_of_a_small_view(target, share):
+    task_lines = "\n".join(f"Point {number} of the task is about part {number}." for number in range(900))
+    outcome = compacted([user(task_lines), *steps(120)], target=target, window=10_000_000)
+    size = ESTIMATE_COUNTER.message(get("openai").parse(outcome.messages)[0])
+    assert 0.8 * share < size / target <= share
+
+
 # -- the size of the result ---------------------------------------------------------------------------------
 
 

@@ -254,6 +254,19 @@ class TestBothEnds:
 
 
 class TestRequests:
+    def test_a_request_is_shown_from_its_beginning(self):
+        got, words = (make(PROSE, 400, estimate) for make in (shorten_request, keep_both_ends))
+        ends = [text.partition("left out]")[2].count("\n") for text in (got, words)]
+        assert 0 < ends[0] * 2 <= ends[1]
+        assert estimate(got) <= 400
+
+    def test_a_question_in_the_last_line_stays(self):
+        question = f"Why is {'this and ' * 12}that wrong?"
+        got = shorten_request(f"{PROSE}\n{question}\n\n", 130, estimate)
+        assert got.rstrip().endswith(question)
+        assert got.startswith("Line 0 of")
+        assert estimate(got) <= 130
+
     def test_rules_inside_survive(self):
         lines = PROSE.split("\n")
         lines[90] = "Never touch the file config/prod.yaml."

@@ -46,9 +46,12 @@ WRAPPER_TOKENS: Final = 90
 """Tokens of the words around it, about; too many leave a little room unused."""
 GUARDED_SHARE: Final = 0.5
 """Share of the goal that guarded messages before the tail may have together."""
-GUARDED_SHARE_NAMED: Final = 0.3
-"""The same for a target that the caller named. At 10 % of an agent run 0.2 keeps 49 / -1 %, 0.3 keeps 46 / 6
-and 0.4 keeps 44 / 8."""
+GUARDED_SHARE_NAMED: Final = 0.2
+GUARDED_TOKENS_NAMED: Final = 100
+GUARDED_MOST_NAMED: Final = 0.3
+"""The same for a target that the caller named: a share and some tokens, but not more than the last share. Of
+agent runs at a tenth and at a quarter of their tokens, a share of 0.2 keeps 47 / 12 and 85 / 54 %, 0.3 keeps
+47 / 14 and 81 / 53, 0.4 keeps 45 / 15 and 77 / 47: a small view needs more of the task."""
 UNUSED_SHARE: Final = 0.07
 """Share of the goal that may stay unused. Where there is less to tell than was expected, the view is planned
 once more with the size that its text really has."""
@@ -169,7 +172,7 @@ class Grade:
             history.sized,
             goal * unit - task.counter.per_conversation,
             text_size,
-            guarded_share=GUARDED_SHARE if task.target is None else GUARDED_SHARE_NAMED,
+            guarded_share=_share_guarded(task, goal),
             # Who asks for a compaction wants the older part told; every other view shows messages by age.
             whole=self.keep_tokens is not None or (task.tells and self.asks),
             divide=not (task.only_model and self.asks),
@@ -289,6 +292,13 @@ def _answer_again(flow: Flow[Step], replies: tuple[Reply, ...]) -> Step | None:
     finally:
         flow.close()
     return None
+
+
+def _share_guarded(task: Task, goal: int) -> float:
+    """Return the share of a view that guarded messages before the tail may have."""
+    if task.target is None:
+        return GUARDED_SHARE
+    return min(GUARDED_MOST_NAMED, GUARDED_SHARE_NAMED + GUARDED_TOKENS_NAMED / max(1, goal))
 
 
 def _find_request(task: Task) -> frozenset[int]:

@@ -198,6 +198,11 @@ class TestGuarded:
         assert 0 not in limits
         assert limits[1] == 300
 
+    def test_one_that_is_hardly_larger_than_its_share_stays_whole(self):
+        limits = [plan(sized(size, *[100] * 100, guarded={0}), 2_000).limits for size in (750, 751)]
+        assert 0 not in limits[0]
+        assert limits[1][0] == 600
+
     def test_never_to_less_than_says_something(self):
         history = sized(5_000, 5_000, *[100] * 100, guarded=frozenset({0, 1}))
         assert plan(history, 200).limits[0] == 4 * LEAST_TOKENS

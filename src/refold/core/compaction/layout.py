@@ -33,6 +33,8 @@ LEAST_TOKENS: Final = 40
 """Tokens below which a part of a message says nothing: a line in the text that stands for it says more."""
 OLD_SHARE: Final = 0.5
 """Tokens behind a guarded message, as a share of the goal, from which on it may be shortened."""
+WORTH_A_CUT: Final = 1.25
+"""Times its share from which on a guarded message is shortened: a gap that saves less breaks more."""
 LEVELS: Final = 20
 """Steps of the search for the level; the last one changes it by one part in a million."""
 
@@ -301,7 +303,7 @@ def _limit_guarded(history: SizedHistory, goal: int, share: float) -> dict[int, 
     others = sum(history.sizes[at] for at in history.guarded) - sum(history.sizes[at] for at in old)
     height = find_height([history.sizes[at] for at in old], int((goal - others) * share))
     height = max(height, 4 * LEAST_TOKENS * history.unit)
-    return {at: height for at in old if history.sizes[at] > height}
+    return {at: height for at in old if history.sizes[at] > height * WORTH_A_CUT}
 
 
 def find_height(sizes: Iterable[int], allowed: int) -> int:

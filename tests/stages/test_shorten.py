@@ -14,6 +14,7 @@ from refold.core.tokens.counting import ESTIMATE_COUNTER
 from refold.core.tokens.estimate import estimate
 from refold.stages.shorten import (
     LEAST_VALUE,
+    RULES_SHARE,
     RULES_TITLE,
     keep_both_ends,
     shorten_message,
@@ -266,6 +267,26 @@ class TestRequests:
         assert got.rstrip().endswith(question)
         assert got.startswith("Line 0 of")
         assert estimate(got) <= 130
+
+    def test_a_question_below_a_padded_table_stays(self):
+        dense = "\n".join(
+            f"Please look at point {at} of the list and say why it differs." for at in range(15)
+        )
+        rows = "\n".join(f"| {at}{' ' * 80}| done{' ' * 80}|" for at in range(50))
+        for limit in (70, 84, 95, 200):
+            got = shorten_request(f"{dense}\n{rows}\nWhy is row 7 missing?", limit, estimate)
+            assert got.endswith("Why is row 7 missing?")
+
+    @pytest.mark.parametrize("limit", [60, 160, 300, 480])
+    @pytest.mark.parametrize("number", [3, 14, 20])
+    def test_rules_at_the_end_are_said_once(self, number, limit):
+        rules = [f"Never rename the module harbour_{at}, whatever it is." for at in range(number)]
+        got = shorten_request("\n".join([PROSE, *rules]), limit, estimate)
+        said = [got.count(rule) for rule in rules]
+        assert max(said) <= 1
+        assert estimate(got) <= limit
+        # The rules that both ends would show beside a block of rules, as a whole, are no fewer.
+        assert sum(said) >= min(number, limit * RULES_SHARE // 15)
 
     def test_rules_inside_survive(self):
         lines = PROSE.split("\n")

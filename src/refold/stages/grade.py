@@ -47,7 +47,7 @@ WRAPPER_TOKENS: Final = 90
 GUARDED_SHARE: Final = 0.5
 """Share of the goal that guarded messages before the tail may have together."""
 GUARDED_SHARE_NAMED: Final = 0.2
-GUARDED_TOKENS_NAMED: Final = 100
+GUARDED_TOKENS_NAMED: Final = 200
 GUARDED_MOST_NAMED: Final = 0.3
 """The same for a target that the caller named: a share and some tokens, but not more than the last share. Of
 agent runs at a tenth and at a quarter of their tokens, a share of 0.2 keeps 47 / 12 and 85 / 54 %, 0.3 keeps

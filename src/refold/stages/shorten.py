@@ -6,14 +6,14 @@ Where the whole can be fetched back, its first marker names the handle.
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import accumulate
 from typing import Any, Final, NamedTuple, cast
 
 from refold.core.compaction.layout import find_height
-from refold.core.facts.request_rules import find_request_rules
+from refold.core.facts.request_rules import RequestRule, find_request_rules
 from refold.core.facts.sentences import join_wrapped_lines
 from refold.core.messages.message import (
     Document,
@@ -248,6 +248,8 @@ def keep_both_ends(text: str, limit: int, count: Count, head_share: float = HEAD
         if short and count(short) <= limit:
             return short
         chars = chars * 9 // 10
+    if head_share != HEAD_SHARE:  # where the beginning is denser than the rest, a smaller one may fit
+        return keep_both_ends(text, limit, count)
     return fit_text(text, limit, count=count, ellipsis="…").text
 
 
@@ -291,18 +293,29 @@ def shorten_request(text: str, limit: int, count: Count, found: Findings | None 
     if all(rule.words in shown for rule in rules):
         return short
     room = int(limit * RULES_SHARE)
-    shown = join_wrapped_lines(keep_both_ends(text, limit - room, count, REQUEST_HEAD_SHARE))
-    block, left = [RULES_TITLE], room - count(f"\n{RULES_TITLE}")
+    drafts = [keep_both_ends(text, limit - room, count, share) for share in (REQUEST_HEAD_SHARE, HEAD_SHARE)]
+    # The text has what the rules leave of their share, and rules have what it cannot use.
+    longer = limit - count(_list_rules(rules, drafts[0], room, count))
+    drafts.insert(0, keep_both_ends(text, longer, count, REQUEST_HEAD_SHARE))
+    whole = [draft + _list_rules(rules, draft, limit - count(draft), count) for draft in drafts]
+
+    def count_rules(short: str) -> int:
+        shown = join_wrapped_lines(short)
+        return sum(rule.words in shown for rule in rules) if count(short) <= limit else 0
+
+    return max([*whole, short], key=count_rules)
+
+
+def _list_rules(rules: Iterable[RequestRule], short: str, room: int, count: Count) -> str:
+    """List the rules that a shortened text does not show, as many as there is room for; "" for none."""
+    shown, block = join_wrapped_lines(short), f"\n{RULES_TITLE}"
+    left = room - count(block)
     for rule in rules:
-        cost = count(f"\n- {rule.text}")
-        if rule.words not in shown and cost <= left:
-            block.append(f"- {rule.text}")
+        line = f"\n- {rule.text}"
+        if rule.words not in shown and (cost := count(line)) <= left:
+            block += line
             left -= cost
-    if len(block) == 1:
-        return short
-    # The text has what the rules leave of their share.
-    short = keep_both_ends(text, limit - room + left, count, REQUEST_HEAD_SHARE)
-    return "\n".join([short, *block])
+    return block if left < room - count(f"\n{RULES_TITLE}") else ""
 
 
 def _shorten_summary(text: str, limit: int, count: Count) -> str:

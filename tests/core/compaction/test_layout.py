@@ -205,7 +205,8 @@ class TestGuarded:
 
     def test_never_to_less_than_says_something(self):
         history = sized(5_000, 5_000, *[100] * 100, guarded=frozenset({0, 1}))
-        assert plan(history, 200).limits[0] == 4 * LEAST_TOKENS
+        limits = [plan(history, goal).limits[0] for goal in (200, 400, 900)]
+        assert limits == [2 * LEAST_TOKENS, 120, 4 * LEAST_TOKENS]
 
     @pytest.mark.parametrize("place", [0, 60])
     def test_pins_and_system_messages_never(self, place):
@@ -268,7 +269,7 @@ def test_laws_of_every_layout(history, goal, whole):
     behind = sum(history.sizes[min(history.guarded, default=0) + 1 :])
     for at in history.guarded & layout.limits.keys():
         assert behind >= goal * OLD_SHARE
-        assert history.sizes[at] > layout.limits[at] >= 4 * LEAST_TOKENS
+        assert history.sizes[at] > layout.limits[at] >= 2 * LEAST_TOKENS
     free = max(0, goal - staying)
     for at in set(inside) & history.undivided & layout.limits.keys():
         assert history.sizes[at] > layout.limits[at] >= int(free * LARGEST_SHARE)

@@ -302,8 +302,9 @@ def _limit_guarded(history: SizedHistory, goal: int, share: float) -> dict[int, 
     old = [at for at in history.guarded if at not in history.fixed and ages[at] >= goal * OLD_SHARE]
     others = sum(history.sizes[at] for at in history.guarded) - sum(history.sizes[at] for at in old)
     height = find_height([history.sizes[at] for at in old], int((goal - others) * share))
-    height = max(height, 4 * LEAST_TOKENS * history.unit)
-    return {at: height for at in old if history.sizes[at] > height * WORTH_A_CUT}
+    least = min(4 * LEAST_TOKENS * history.unit, max(2 * LEAST_TOKENS * history.unit, int(goal * share)))
+    most = max(int(height * WORTH_A_CUT), least)
+    return {at: max(height, least) for at in old if history.sizes[at] > most}
 
 
 def find_height(sizes: Iterable[int], allowed: int) -> int:

@@ -53,6 +53,18 @@ def test_two_lines_say_where_and_how(tmp_path, upstream):
         assert (process.returncode, out, err) == (0, "", "")
 
 
+@pytest.mark.parametrize("store", ["sqlite:{}/nowhere/x.db", "sqlite:{}/junk.db"])
+def test_a_store_that_is_away_at_the_start_stops_no_request(tmp_path, upstream, store):
+    (tmp_path / "junk.db").write_text("no database " * 1_000)
+    options = ("--port", "0", "--upstream-anthropic", upstream.url, "--store", store.format(tmp_path))
+    with serving(tmp_path, *options) as process:
+        address = address_in(process.stdout.readline())
+        process.stdout.readline()
+        assert [ask(address), ask(address)] == [200, 200]
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(LIMIT) == 0
+
+
 def test_settings_come_from_the_file_and_the_environment(tmp_path, upstream):
     (tmp_path / "refold.toml").write_text(f'[serve]\nport = 1\nupstream_anthropic = "{upstream.url}"\n')
     with serving(tmp_path, REFOLD_SERVE_PORT="0") as process:

@@ -67,7 +67,9 @@ async def _serve(
 def _leave_address(gateway: Gateway) -> AbstractContextManager[None]:
     """Leave the address of the inspector where other programs of the user find it."""
     inspector = gateway.inspector
-    return nullcontext() if inspector is None else leave_address(inspector.url, inspector.store_address)
+    with suppress(RefoldError):  # without its store the gateway passes requests on, so it must not end here
+        return nullcontext() if inspector is None else leave_address(inspector.url, inspector.store_address)
+    return nullcontext()
 
 
 def _describe(error: OSError) -> str:

@@ -891,6 +891,15 @@ def test_check_says_what_is_wrong(opened, statement, what):
     assert any(what in trouble.what for trouble in store.check())
 
 
+def test_the_words_for_the_search_are_salvaged_from_the_message(opened):
+    store = opened()
+    one = said(1, "one", body={"role": "user", "content": "one"})
+    pin = mark("pin", {"said": 1, "pinned": True}, one)
+    store.append("a", [one, pin], expect=None)
+    damaged(store, "UPDATE entries SET text = '0ne'")
+    assert [entry for _, _, entry in store.salvage()] == [one, pin]
+
+
 def test_an_entry_that_is_gone_is_missed_by_a_read(opened):
     store = opened()
     head = store.append("a", chain("one", "two", "three"), expect=None)

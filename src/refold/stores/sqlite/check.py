@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Generator, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from functools import cached_property, partial
 from typing import Final, NamedTuple, TypeVar
 from zlib import crc32
@@ -269,6 +270,13 @@ def _trusted_entry(connection: Connection, row: Row) -> StoredEntry | None:
             return stored
         # The content is right, the place may not be: an index has to agree with it.
         place = (stored.session, *stored.place, row[0])
-        return stored if stored.entry.sound and connection.fetch(_IN_INDEX, place) == [(1,)] else None
+        if not stored.entry.sound or connection.fetch(_IN_INDEX, place) != [(1,)]:
+            return None
+        # The name does not cover the text for the search: it is made again of the message.
+        from refold.core.messages.message_text import full_text  # wire formats take time to load
+        from refold.stores.reading.stored_messages import parse_entry
+
+        text = full_text(parse_entry(stored.entry)) if stored.entry.kind == "said" else ""
+        return replace(stored, entry=replace(stored.entry, text=text))
     except StoreError:
         return None

@@ -1,6 +1,7 @@
 """The commands over a store: sessions shown, searched, undone, moved as files, checked and salvaged."""
 
 import contextlib
+import io
 import json
 import os
 import re
@@ -834,6 +835,15 @@ def test_a_new_store_is_told():
     assert first.err == "a new store is made: sqlite:work.db\n"
     assert second.err == ""
     assert "there is no store in ./tpyo.db" in run_cli("show", "one", "--store", "./tpyo.db").err
+
+
+@pytest.mark.parametrize("store", ["sqlite:none/work.db", "jsonl:none/logs"])
+def test_a_store_that_cannot_be_made_is_not_told_as_made(store, monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"hi")))
+    for command in (["import", "one", LONG], ["chat", "--model", "http://127.0.0.1:1/v1#x"]):
+        done = run_cli(*command, "--store", store)
+        assert done.status == 1
+        assert done.err.startswith("refold: there is no folder ")
 
 
 @pytest.mark.parametrize("store", ["sqlite:work.db", "jsonl:logs"])

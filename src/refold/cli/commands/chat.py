@@ -95,8 +95,10 @@ def run(args: Namespace, screen: Screen) -> int:
 
     ui = _open_interface(screen)
     name = args.session or f"chat-{datetime.now(UTC):%Y%m%d-%H%M%S}"
-    _confirm_new_store(store_address(args), ui)
-    with _end_on_sigterm(), use_store(args, create=True) as store:
+    if ui.is_interactive:
+        _confirm_new_store(store_address(args), ui)
+    tell = None if ui.is_interactive else lambda line: ui.note(Note(line, "dim"))
+    with _end_on_sigterm(), use_store(args, create=True, tell=tell) as store:
         conversation = open_conversation(chat_settings, store, name, address, ui)
         try:
             if ui.is_interactive:
@@ -117,13 +119,8 @@ def run(args: Namespace, screen: Screen) -> int:
 
 
 def _confirm_new_store(address: str, ui: "TerminalInterface") -> None:
-    """Ask before a store is made where none is: its name may be mistyped. In a pipe a line says so."""
-    from refold.chat.display import Note
-
+    """Ask before a store is made where none is: its name may be mistyped."""
     if store_exists(address) or address == DEFAULT:
-        return
-    if not ui.is_interactive:
-        ui.note(Note(f"a new store is made: {address}", "dim"))
         return
     try:
         answer = ui.choose(f"there is no store {address}; make a new one?", ("yes", "no"))

@@ -8,7 +8,7 @@ from refold import formats
 from refold.cli.exit_status import DONE, Refused, WrongUse
 from refold.cli.input.raw import STDIN
 from refold.cli.input.sources import read_source
-from refold.cli.input.stores import import_list, import_transcript, note_new_store, open_session, use_store
+from refold.cli.input.stores import import_list, import_transcript, open_session, use_store
 from refold.cli.options.common import FILE_HELP, FORMATS_HELP, add_store
 from refold.cli.output.screen import Screen
 from refold.core.tokens.units import format_count
@@ -39,8 +39,7 @@ def run(args: Namespace, screen: Screen) -> int:
     is_folder = args.file != STDIN and Path(args.file).is_dir()
     # The file is read before the store is opened: a file that cannot be read makes no new store.
     source = None if is_folder else read_source(args.file, screen, format=args.format, whole=True)
-    note_new_store(args, screen)
-    with use_store(args, create=True) as store:
+    with use_store(args, create=True, tell=lambda line: screen.note(screen.short(line, 400))) as store:
         if store.head(args.session) is not None:
             raise Refused(f"session {args.session!r} exists already: import into a new one")
         folds = 0

@@ -3,7 +3,7 @@
 import re
 import warnings
 from argparse import Namespace
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from difflib import get_close_matches
 from pathlib import Path
@@ -15,7 +15,6 @@ from refold.errors import RefoldError, RefoldWarning, StoreError
 from refold.stores import Head, Store, is_bare_path, open_store
 
 if TYPE_CHECKING:  # a session loads all that compacts, which a list of sessions does not need
-    from refold.cli.output.screen import Screen
     from refold.formats.shared.documents import Document
     from refold.session.session import Session
     from refold.transcripts import Transcript
@@ -47,18 +46,18 @@ def store_exists(address: str) -> bool:
     return path.exists() or path.with_name(f"{path.name}.scopes").exists()  # tenants have files of their own
 
 
-def note_new_store(args: Namespace, screen: "Screen") -> None:
-    """Say that a store is made where none is: its name may be mistyped."""
-    address = store_address(args)
-    if address != DEFAULT and not store_exists(address):
-        screen.note(f"a new store is made: {screen.short(address, 400)}")
-
-
 @contextmanager
-def use_store(args: Namespace, *, create: bool = False, files: bool = False) -> Iterator[Store]:
+def use_store(
+    args: Namespace,
+    *,
+    create: bool = False,
+    files: bool = False,
+    tell: Callable[[str], None] | None = None,
+) -> Iterator[Store]:
     """Open the store while it is used; only `create` makes a new one.
 
-    With `files` the session may be a file: then the store is one in memory that holds this file.
+    With `files` the session may be a file: then the store is one in memory that holds this file. `tell` is
+    called once a new store was made: its name may be mistyped.
     """
     if files and is_file_name(args.session):
         yield store_file(args.session)
@@ -69,7 +68,10 @@ def use_store(args: Namespace, *, create: bool = False, files: bool = False) -> 
             raise _refuse_file(args.session)
         shown = "your data folder" if address == DEFAULT else address
         raise Refused(f"there is no store in {shown}: --store names one, `refold import` begins one")
+    is_new = tell is not None and address != DEFAULT and not store_exists(address)
     with closing(open_store(address)) as store:
+        if tell is not None and is_new:
+            tell(f"a new store is made: {address}")
         yield store
 
 

@@ -837,6 +837,19 @@ def test_a_new_store_is_told():
     assert "there is no store in ./tpyo.db" in run_cli("show", "one", "--store", "./tpyo.db").err
 
 
+@pytest.mark.parametrize("name", ["claude-code:8463", str(LONG)])
+@pytest.mark.parametrize("command", [["unfold"], ["rewind", "#1"], ["checkpoint", "here"]])
+def test_a_file_is_imported_before_it_is_changed(command, name):
+    said = "refold: files and transcripts are never changed: `refold import NAME "
+    assert run_cli(*with_session(command, name), "--store", "sqlite:none.db").err.startswith(said)
+    assert run_cli("import", "one", LONG, "--store", "sqlite:work.db").status == 0
+    done = run_cli(*with_session(command, name), "--store", "sqlite:work.db")
+    assert (done.status, done.err) == (1, f"{said}{name}` makes it a session\n")
+    with refold.open(name, store="sqlite:work.db") as session:  # any name may be one of a session
+        session.say("hi")
+    assert said not in run_cli(*with_session(command, name), "--store", "sqlite:work.db").err
+
+
 @pytest.mark.parametrize("store", ["sqlite:none/work.db", "jsonl:none/logs"])
 def test_a_store_that_cannot_be_made_is_not_told_as_made(store, monkeypatch):
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"hi")))

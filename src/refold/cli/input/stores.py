@@ -105,8 +105,14 @@ def _refuse_file(name: str) -> WrongUse:
 
 @contextmanager
 def use_session(args: Namespace, *, files: bool = False, **choices: Any) -> Iterator["Session"]:
-    """Open the session of this name, which must exist."""
+    """Open the session of this name, which must exist; without `files` a file's is refused."""
+    is_file = not files and is_file_name(args.session)
+    how = f"files and transcripts are never changed: `refold import NAME {args.session}` makes it a session"
+    if is_file and not store_exists(store_address(args)):
+        raise Refused(how)
     with use_store(args, files=files) as store:
+        if is_file and store.head(args.session) is None:
+            raise Refused(how)
         find_head(store, args.session, files=files)
         session = open_session(store, args.session, **choices)
         try:

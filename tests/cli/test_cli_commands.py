@@ -399,12 +399,24 @@ def test_a_file_that_was_cut_says_where():
 
 def test_compact_in_place_keeps_a_backup(large, tmp_path):
     before = large.read_bytes()
+    os.utime(large, (1_000_000_000, 1_000_000_000))
     done = run_cli("compact", large, "--window", "8k", "--in-place")
     assert done.err.endswith("\nwritten to large.json; the original is large.json.bak\n")
     assert done.status == 0
     assert "the original is" in done.err
     assert (tmp_path / "large.json.bak").read_bytes() == before
+    assert (tmp_path / "large.json.bak").stat().st_mtime == 1_000_000_000
     assert len(large.read_bytes()) < len(before)
+
+
+def test_compact_in_place_leaves_a_protected_file_alone(large, tmp_path):
+    before = large.read_bytes()
+    large.chmod(0o444)
+    done = run_cli("compact", large, "--window", "8k", "--in-place")
+    protected = "large.json is write-protected: chmod u+w large.json, or -o OUT; nothing was changed"
+    assert (done.status, done.err) == (1, f"refold: {protected}\n")
+    assert large.read_bytes() == before
+    assert [path.name for path in tmp_path.iterdir()] == ["large.json"]
 
 
 def test_compact_in_place_of_little_writes_nothing(small, tmp_path):

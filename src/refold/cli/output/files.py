@@ -21,7 +21,10 @@ def choose_destination(out: str | None, source: Path | None, *, in_place: bool =
             raise WrongUse("--in-place and -o exclude each other: choose one")
         if source is None:
             raise WrongUse("--in-place needs a file: standard input cannot be written back")
-        return Path(os.path.realpath(source))
+        path = Path(os.path.realpath(source))
+        if not _mode_of(path) & 0o222:  # a new file in its place needs no right to write: not even root's counts
+            raise Refused(f"{source} is write-protected: chmod u+w {source}, or -o OUT; nothing was changed")
+        return path
     if out is None or out == "-":
         return None
     path = Path(os.path.realpath(out))
@@ -53,6 +56,7 @@ def back_up(path: Path, raw: bytes) -> Path:
     backup = next(name for name in names if not name.exists())
     try:
         _replace(backup, raw, _mode_of(path))
+        os.utime(backup, ns=(path.stat().st_atime_ns, path.stat().st_mtime_ns))
     except OSError as error:
         why = describe_os_error(error)
         raise Refused(f"cannot write the backup {backup}: {why}; nothing was changed") from None

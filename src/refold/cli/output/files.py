@@ -22,7 +22,7 @@ def choose_destination(out: str | None, source: Path | None, *, in_place: bool =
         if source is None:
             raise WrongUse("--in-place needs a file: standard input cannot be written back")
         path = Path(os.path.realpath(source))
-        if not _mode_of(path) & 0o222:  # a new file in its place needs no right to write: not even root's counts
+        if not _mode_of(path) & 0o222:  # a new file in its place needs no right to write it
             raise Refused(f"{source} is write-protected: chmod u+w {source}, or -o OUT; nothing was changed")
         return path
     if out is None or out == "-":

@@ -4,6 +4,7 @@ import json
 import os
 import re
 import signal
+import socket
 import stat
 import subprocess
 import urllib.request
@@ -82,6 +83,16 @@ def test_a_store_is_shown_alone_and_its_address_is_left_for_the_user(folder):
         assert process.wait(LIMIT) == 0
         assert process.stderr.read() == ""
     assert not left.exists()
+
+
+def test_a_taken_port_is_one_line_that_names_the_option(folder):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        with program(folder, "serve", "--inspect-only", "--port", port) as process:
+            _, err = process.communicate(timeout=LIMIT)
+    assert process.returncode == 2
+    assert err.startswith(f"refold: cannot listen on 127.0.0.1:{port}: ")
+    assert err.endswith("; choose another one with --port (0: a free one)\n")
 
 
 def test_show_web_runs_an_inspector_where_none_runs(folder):

@@ -1,6 +1,7 @@
 """Run an inspector alone until a signal ends it."""
 
 import asyncio
+import errno
 import os
 import signal
 from collections.abc import Callable
@@ -25,7 +26,8 @@ async def _serve(server: InspectorServer, announce: Callable[[str], None]) -> No
     except OSError as error:
         place = f"{server.options.host}:{server.options.port}"
         reason = os.strerror(error.errno).lower() if error.errno and error.errno > 0 else str(error)
-        raise RefoldError(f"cannot listen on {place}: {reason}") from None
+        hint = "; choose another one with --port (0: a free one)" * (error.errno == errno.EADDRINUSE)
+        raise RefoldError(f"cannot listen on {place}: {reason}{hint}") from None
     stopping = asyncio.Event()
     with suppress(NotImplementedError):  # on Windows Ctrl-C ends the loop itself
         for number in (signal.SIGTERM, signal.SIGINT):

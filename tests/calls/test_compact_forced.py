@@ -234,10 +234,29 @@ def test_a_named_target_that_cannot_be_met_is_come_near_to():
     """The user's last message is not put back whole where the target is missed by little."""
     family = "\U0001f469\u200d\U0001f469\u200d\U0001f467\u200d\U0001f466"
     messages = [{"role": "user", "content": text} for text in ("read it", "read it", family * 700)]
-    outcome = refold.compact(messages, target=200)
+    outcome = refold.compact(messages, target=120)
     assert not outcome.met_target
-    assert outcome.tokens_after < 300
-    assert "over the target of 200" in outcome.reason
+    assert outcome.tokens_after < 180
+    assert "over the target of 120" in outcome.reason
+
+
+@pytest.mark.parametrize("surplus", [1.0, 1.4, 3.0])
+def test_a_named_target_counts_as_the_provider_does(surplus):
+    """Who reports more than we estimate gets a smaller history, and the figures agree."""
+    history = talk()
+    usage = {"prompt_tokens": int(refold.count(history) * surplus), "completion_tokens": 1}
+    outcome = refold.compact(history, window=128_000, target=4_000, usage=usage)
+    assert outcome.met_target
+    assert 0.85 * 4_000 <= outcome.tokens_after <= 4_000
+    assert refold.count(outcome.messages) <= 4_000 / surplus + 1
+
+
+def test_a_target_that_only_unlisted_tokens_exceed_is_missed_and_changes_nothing():
+    history = [{"role": "user", "content": "hello"}, {"role": "assistant", "content": "Good morning."}]
+    usage = {"prompt_tokens": 25_000, "completion_tokens": 5}
+    outcome = refold.compact(history, window=128_000, target=8_000, usage=usage)
+    assert (outcome.messages, outcome.compacted, outcome.met_target) == (history, False, False)
+    assert "tokens are in the list, the target is 8,000" in outcome.reason
 
 
 def test_a_named_target_is_reached_whatever_it_takes():

@@ -17,6 +17,7 @@ from refold.core.messages.speakers import find_user_turns
 from refold.core.models.spending_limits import Allowance
 from refold.core.models.window_table import Price
 from refold.core.models.windows import lookup
+from refold.core.tokens.calibration import clamp_ratio
 from refold.errors import WindowUnknown
 
 LEAST_ASK_WINDOW: Final = 8_192
@@ -90,9 +91,8 @@ def find_history_goal(conversation: Conversation, options: CompactionOptions) ->
         system, request = _system_tokens(conversation), _request_tokens(conversation)
         return find_recovery_goal(budget, system=system, request=request)
     if options.target is not None:
-        asked = options.target - (fixed if policy.tokens_of_all else 0)
         # A target above the room would leave a context that no provider takes.
-        return min(max(0, asked), count_fitting_tokens(budget))
+        return min(_find_asked_history(conversation, options.target), count_fitting_tokens(budget))
     if policy.target is None:
         return None
     estimated = budget.breakdown.total
@@ -133,8 +133,17 @@ def find_history_least(
     """Return how many tokens the history should keep; None if the target names no lower end."""
     if options.target_low is None or goal is None:
         return None
-    fixed = conversation.budget.breakdown.fixed if conversation.policy.tokens_of_all else 0
-    return min(max(0, options.target_low - fixed), goal)
+    return min(_find_asked_history(conversation, options.target_low), goal)
+
+
+def _find_asked_history(conversation: Conversation, target: int) -> int:
+    """Return how many tokens of ours the history has in a context of `target` reported tokens."""
+    if not conversation.policy.tokens_of_all:
+        return target
+    parts, used = conversation.budget.breakdown, conversation.budget.used
+    # A surplus beyond the bound lies in parts that no compaction shrinks.
+    ratio = max(1.0, clamp_ratio(used / parts.total)) if parts.total else 1.0
+    return max(0, floor(target / ratio) - parts.fixed)
 
 
 def build_task(conversation: Conversation, options: CompactionOptions, goal: int | None) -> Task:

@@ -204,13 +204,18 @@ def compaction_flow(conversation: Conversation, options: CompactionOptions) -> F
         why = join_reasons(f"not yet: {why}", limited)
         return make_outcome(conversation, limited, why, trigger="none")
     least = find_history_least(conversation, options, goal)
+    most = options.target if policy.tokens_of_all else None
     if hopeless := explain_hopeless(conversation):
         return make_outcome(conversation, untouched, hopeless, trigger=trigger, goal=goal, least=least)
     if goal is not None and untouched.tokens <= goal and not options.refused:
         nothing = "nothing to compact: " if options.force else ""
         limited = yield from _limit_on_arrival(conversation, options, untouched)
-        why = join_reasons(f"{nothing}already within its target of {goal:,} tokens", limited)
-        return make_outcome(conversation, limited, why, trigger=trigger, goal=goal, least=least)
+        within = f"already within its target of {goal:,} tokens"
+        if most is not None and budget.used > most:  # a report counts what is not in the list
+            listed = f"only {untouched.tokens:,} of {budget.used:,} tokens are in the list"
+            within = f"{listed}, the target is {most:,}"
+        why = join_reasons(nothing + within, limited)
+        return make_outcome(conversation, limited, why, trigger=trigger, goal=goal, least=least, most=most)
     mended = max(0, untouched.tokens - budget.breakdown.history)  # the result is mended too, and needs room
     task = build_task(conversation, options, None if goal is None else max(0, goal - mended))
     task.found.begin_round()
@@ -218,7 +223,7 @@ def compaction_flow(conversation: Conversation, options: CompactionOptions) -> F
     # Half of the history is a wish of ours, which nobody named: it is no failure to miss it.
     wanted = None if task.tells and not task.due else goal
     why = explain_result(result, budget.breakdown.history, wanted, least)
-    return make_outcome(conversation, result, why, trigger=trigger, goal=goal, least=least)
+    return make_outcome(conversation, result, why, trigger=trigger, goal=goal, least=least, most=most)
 
 
 def _mend(conversation: Conversation) -> Result:

@@ -28,18 +28,20 @@ def make_outcome(
     trigger: str,
     goal: int | None = None,
     least: int | None = None,
+    most: int | None = None,
 ) -> Outcome:
     """Make the outcome.
 
     goal    tokens that the history may have; None if there is no target
     least   tokens that it should keep; None if the target names no lower end
+    most    tokens that the whole context may have, as they are reported; None if nobody named a target
     """
     budget, fixed = conversation.budget, conversation.budget.breakdown.fixed
     accepted = tuple(dict.fromkeys(report.stage for report in result.reports if report.accepted))
     touched = bool(accepted) or result.repaired > 0
     used = conversation.calibration.tokens(result.tokens + fixed) if touched else budget.used
     fits, before = used <= budget.room, budget.breakdown.history
-    met_target = _meets_target(result.tokens, before, goal, least)
+    met_target = _meets_target(result.tokens, before, goal, least) and (most is None or used <= most)
     if result.repaired:
         reason = f"{reason}; mended {format_count(result.repaired, 'message')}"
     idle = make_idle_outcome(conversation.policy, budget, reason)

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from cli_running import ROOT, process, run_cli
 
+import refold
+
 EXAMPLES = ROOT / "examples" / "transcripts"
 FILES = ["claude-code.jsonl", "codex.jsonl", "opencode.json", "pi.jsonl", "gemini-cli.jsonl"]
 UUID = "0b5d7a1e-1111-4222-8333-444444444444"
@@ -96,6 +98,37 @@ def test_measure_counts_from_the_number_that_was_reported_last(files):
     assert measured["used"] == used == sum(measured["breakdown"].values())
     given = " ".join(run_cli("measure", "claude-code.jsonl", "--usage", "9000").out.split())
     assert "from the 9,000 reported last (given)" in given
+
+
+def test_a_system_prompt_that_only_reports_show_is_not_folded_away(tmp_path):
+    """Reports of 25,000 tokens and 1.3 for each of ours: the first part stays, whatever is folded."""
+    lines, sent = [], 0
+    for turn in range(40):
+        said = f"Part {turn}: " + f"the crane at berth {turn} lifts slowly today. " * 40
+        lines.append({"type": "user", "message": {"role": "user", "content": said}})
+        sent += refold.count([lines[-1]["message"]])
+        usage = {"input_tokens": 25_000 + round(1.3 * sent), "output_tokens": 5}
+        answer = {"role": "assistant", "content": [{"type": "text", "text": "Done."}], "id": f"m{turn}"}
+        sent += refold.count([answer])
+        lines.append({"type": "assistant", "message": {**answer, "model": "claude-opus-4-6", "usage": usage}})
+    about = {"sessionId": UUID, "version": "2", "cwd": "/w", "timestamp": "2026-01-01T00:00:00Z"}
+    ids = [f"{at:08d}-1111-4222-8333-444444444444" for at in range(len(lines))]
+    rows = [
+        {**line, **about, "uuid": ids[at], "parentUuid": ids[at - 1] if at else None}
+        for at, line in enumerate(lines)
+    ]
+    Path("s.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    reported = 25_000 + 1.3 * sent
+    measured = run_cli("measure", "s.jsonl", "--json").json
+    assert measured["used"] == pytest.approx(reported, rel=0.02)
+    assert measured["breakdown"]["system"] == pytest.approx(25_000 / 1.3, rel=0.03)
+    assert "not in the list" in run_cli("measure", "s.jsonl").out
+    folded = run_cli("compact", "s.jsonl", "--target", "30k", "--json").json
+    left = refold.count(json.loads(run_cli("compact", "s.jsonl", "--target", "30k").out))
+    assert 28_000 < 25_000 + 1.3 * left < 31_000
+    assert folded["tokens_after"] <= 30_000
+    hopeless = run_cli("plan", "s.jsonl", "--window", "24k").out
+    assert "does not fit" in hopeless
 
 
 def test_measure_says_why_it_does_not_count_from_the_reported_number(files):

@@ -103,6 +103,8 @@ def read_conversation(messages: Sequence[Any], options: MeasureOptions | None = 
     usage = read_usage(options.usage)
     used = None
     if usage is not None:
+        if not breakdown.fixed:
+            breakdown = replace(breakdown, system=usage.beside)
         used = estimate_used(usage, parsed, sizes, breakdown, counter=counter, learns=policy.learns)
     budget = make_budget(
         breakdown,

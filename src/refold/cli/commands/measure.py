@@ -44,6 +44,7 @@ def run(args: Namespace, screen: Screen) -> int:
     screen.headline(inputs.source.name, [wire, format_count(budget.messages, "message"), f"policy {policy}"])
     start = ""
     verdict = "Compaction never starts by itself under this policy."
+    is_inferred = not (args.system or inputs.source.document.system)
     if budget.trigger_tokens is not None:
         left = f"{budget.trigger_tokens - budget.used:,} tokens"
         verdict = f"Not yet: {left} are left until compaction starts."
@@ -53,7 +54,7 @@ def run(args: Namespace, screen: Screen) -> int:
     for lines in (
         _meter(budget, screen),
         [f"  {line}" for line in _numbers(inputs, conversation, screen)],
-        [f"  {line}" for line in _contents(budget, kinds, screen)],
+        [f"  {line}" for line in _contents(budget, kinds, screen, is_inferred=is_inferred)],
         [line.replace(start, screen.paint(start, "bold")) for line in screen.wrap(verdict)],
     ):
         screen.line()
@@ -127,10 +128,12 @@ def _window_source(inputs: Inputs, conversation: Conversation) -> str:
     return f"{inputs.model}: {sources.get(window.source, window.source)}"
 
 
-def _contents(budget: Budget, kinds: dict[str, int], screen: Screen) -> list[str]:
+def _contents(budget: Budget, kinds: dict[str, int], screen: Screen, *, is_inferred: bool) -> list[str]:
     """Return the parts that fill the window, each with its tokens, its share and a strip."""
-    rows = []
-    for name, size in budget.breakdown.as_dict().items():
+    rows, parts = [], budget.breakdown.as_dict()
+    if is_inferred:  # the reports tell the size of a system prompt and tools that nobody has seen
+        parts["unlisted"] = parts.get("unlisted", 0) + parts.pop("system", 0)
+    for name, size in parts.items():
         if size or name == "history":
             is_beyond = name == "unlisted" and size > 0  # a system prompt and tools that were not given
             rows.append(("not in the list" if is_beyond else name, size, False))

@@ -66,6 +66,19 @@ class Source:
         is_seen = len(self.document.messages) == len(transcript.seen)
         return replace(usage, messages=sent) if is_seen and sent > 0 else None
 
+    def count_beside(self) -> int:
+        """Count, in tokens of ours, the agent's prompt and tools, which are not in its transcript.
+
+        How its reports grew tells their size.
+        """
+        from refold.replay.recorded import Recorded  # slow to import, and few files have reports
+
+        if self.transcript is None:
+            return 0
+        messages, usages = list(self.transcript.messages), dict(self.transcript.usages)
+        scale = Recorded(messages, format=self.transcript.format, usages=usages).scale
+        return round(scale.beside / scale.factor)
+
     def rewrap(self, messages: list[Any]) -> tuple[Any, bool]:
         """Other messages in the wrapping of these; the second value is true for one message per line."""
         if self.transcript is not None or self.raw.lstrip(_BEFORE_JSON).startswith(b"["):

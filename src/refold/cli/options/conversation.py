@@ -26,7 +26,7 @@ from refold.cli.output.progress import LONG_BYTES, progress
 from refold.cli.output.screen import Screen
 from refold.config import settings as config
 from refold.config.settings import Settings
-from refold.core.tokens.usage import read_usage
+from refold.core.tokens.usage import Usage, read_usage
 from refold.errors import FormatError
 from refold.policies import presets
 
@@ -65,8 +65,10 @@ class Inputs:
         args, document = self.args, self.source.document
         chosen = make_policy(policy or self.policies[0], args.knobs or (), self.settings)
         usage = self.find_usage()
-        if usage is not None and not args.usage:
-            # A transcript lacks the agent's prompt and tools: its report does not tell how text is counted.
+        if isinstance(usage, Usage) and (beside := self.source.count_beside()):
+            usage = replace(usage, beside=beside)
+        elif isinstance(usage, Usage):
+            # A session may lack the agent's prompt and tools: its report does not tell how text is counted.
             chosen = replace(chosen, learns=False)
         tools = _parse_json(args.tools, "--tools") if args.tools else document.tools
         if isinstance(tools, dict):  # a request body with its tools, or a single tool

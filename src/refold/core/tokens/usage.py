@@ -80,6 +80,8 @@ _HOLDERS: Final = frozenset({*_REPORTS, *_PASSES})
 _ASIDE: Final = frozenset({"compaction", "advisor_message"})
 """Types of passes that read something else than the context: a compaction, another model's advice."""
 
+_REPORTED: Final = ("input", "output", "cache_read", "cache_write", "messages", "said")
+
 
 @quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,6 +97,8 @@ class Usage:
     """Number of messages of the history in the request, if known."""
     said: int | None = None
     """Output that stays in the history: all but the reasoning, if the report separates them."""
+    beside: int = 0
+    """Tokens of ours for what is not in the messages, such as a system prompt, as far as reports show it."""
 
     @property
     def context(self) -> int:
@@ -103,7 +107,7 @@ class Usage:
 
     def as_dict(self) -> dict[str, int | None]:
         """Return the report as plain data."""
-        return {name: getattr(self, name) for name in self.__slots__}  # `asdict` would copy each number
+        return {name: getattr(self, name) for name in _REPORTED}  # `asdict` would copy each number
 
 
 def read_usage(usage: Any) -> Usage | None:

@@ -97,9 +97,11 @@ def measure_turns(case: Case, url: str, folder: Path, monkeypatch: pytest.Monkey
     """
     calls, writes = Stopwatch(), Stopwatch()
     with closing(refold.open_store(f"sqlite:{folder / 'a.db'}")) as store:
-        append = (type(store), "append")  # it may work in a thread of its own
-    monkeypatch.setattr(*append, writes.watch(getattr(*append)))
-    for owner, name in (*CALLS, append):
+        # They may work in a thread of its own; event loops use the second one.
+        appends = [(type(store), name) for name in ("append", "append_at_once")]
+    for owner, name in appends:
+        monkeypatch.setattr(owner, name, writes.watch(getattr(owner, name)))
+    for owner, name in (*CALLS, *appends):
         monkeypatch.setattr(owner, name, calls.watch(getattr(owner, name)))
     provider: Any = SimpleNamespace(url=url, root=url.removesuffix("/v1"))
     plain = Running(case, provider, folder / "plain", with_refold=False)

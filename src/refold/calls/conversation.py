@@ -98,13 +98,10 @@ def read_conversation(messages: Sequence[Any], options: MeasureOptions | None = 
     sizes = count_read(parsed, tuple(map(counter.count_with_text, parsed, visible)))
     given = options.window
     window = policy.window(options.model) if given is None else Window(parse_window(given), None, "given")
-    breakdown = _break_down(counter, sizes, options)
     reserve = policy.reserve.tokens(window.tokens, policy.output, window.output_tokens)
-    usage = read_usage(options.usage)
-    used = None
+    usage, used = read_usage(options.usage), None
+    breakdown = _break_down(counter, sizes, options, usage)
     if usage is not None:
-        if not breakdown.fixed:
-            breakdown = replace(breakdown, system=usage.beside)
         used = estimate_used(usage, parsed, sizes, breakdown, counter=counter, learns=policy.learns)
     budget = make_budget(
         breakdown,
@@ -160,10 +157,13 @@ def _read_messages(
     return items, tuple(parsed)
 
 
-def _break_down(counter: Counter, sizes: Sequence[int], options: MeasureOptions) -> Breakdown:
+def _break_down(
+    counter: Counter, sizes: Sequence[int], options: MeasureOptions, usage: Usage | None
+) -> Breakdown:
     system, tools = system_text(options.system), options.tools or ()
+    beside = usage.beside if usage is not None and not (system or tools) else 0
     return Breakdown(
-        system=counter.plain(system),
+        system=counter.plain(system) + beside,
         history=counter.total(sizes),
         prompt=counter.plain(options.prompt or ""),
         tools=counter.tools([tools] if isinstance(tools, Mapping) else tools, system),

@@ -71,7 +71,7 @@ pi or gemini-cli: its file, or AGENT:SESSION as `refold sessions --agent all`
 lists them.
 
 examples:
-  refold chat --model anthropic:claude-sonnet-4-5 --session my-task
+  refold chat --model anthropic:claude-sonnet-4-6 --session my-task
   refold measure session.json --model gpt-4o
   refold plan session.json --window 32k
   refold compact session.json --window 32k -o shorter.json

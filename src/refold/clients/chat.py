@@ -1,6 +1,6 @@
 """Conversations with a model, with tools and streamed: the contract of a chat client, and how to open one.
 
-    client = open_chat_client("anthropic:claude-sonnet-4-5")    # addresses as for `open_client`
+    client = open_chat_client("anthropic:claude-sonnet-4-6")    # addresses as for `open_client`
     for part in client.chat([client.user("Which day is it?")], system="Be short.", tools=TOOLS):
         if isinstance(part, Delta):
             print(part.text, end="")                            # at once, as the provider sends it

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 EXAMPLES: Final = """\
   refold chat
-  refold chat --model anthropic:claude-sonnet-4-5 --session my-task
+  refold chat --model anthropic:claude-sonnet-4-6 --session my-task
   refold chat --model http://127.0.0.1:8080/v1#qwen --window 32k --show-context
   refold chat --model openai:gpt-4.1 --ask openai:gpt-4.1-mini
   refold chat --model local --window 2k --compact-threshold 0.4
@@ -46,7 +46,7 @@ goes on in the next."""
 SYSTEM: Final = "You are a helpful assistant in a terminal. Be brief and exact. Answer in Markdown."
 """The system prompt if the person gives none."""
 NO_MODEL: Final = (
-    "no model to talk to: --model anthropic:claude-sonnet-4-5, --model http://HOST/v1#MODEL, or for a small"
+    "no model to talk to: --model anthropic:claude-sonnet-4-6, --model http://HOST/v1#MODEL, or for a small"
     f" model on this machine {install_hint('local')}, then python -m refold.clients.local fetch"
 )
 TARGET_SHARE: Final = 0.65

@@ -22,7 +22,7 @@ from refold.core.tokens.units import format_count
 
 EXAMPLES: Final = """\
   refold plan session.json --window 32k
-  refold plan session.json --model claude-sonnet-4-5 --with-model
+  refold plan session.json --model claude-sonnet-4-6 --with-model
   refold plan session.json --window 32k --policy all
   refold plan session.json --window 32k --policy all --json
 """

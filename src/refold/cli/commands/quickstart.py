@@ -26,7 +26,7 @@ EXAMPLES: Final = """\
 SHOWN: Final = 3
 """Commands that are shown: more is a list to read, and `refold --help` has it."""
 _MODELS: Final[Mapping[str, str]] = {
-    "ANTHROPIC_API_KEY": "anthropic:claude-sonnet-4-5",
+    "ANTHROPIC_API_KEY": "anthropic:claude-sonnet-4-6",
     "OPENAI_API_KEY": "openai:gpt-4.1-mini",
     "GEMINI_API_KEY": "gemini:gemini-2.5-flash",
     "GOOGLE_API_KEY": "gemini:gemini-2.5-flash",

@@ -10,7 +10,7 @@ import refold
 from growth import assert_linear
 from refold import Message, Text, ToolCall
 from refold.core.compaction.edits import apply_edits
-from refold.core.compaction.flow import Ask, run
+from refold.core.compaction.flow import Ask, answer_again, run
 from refold.core.compaction.keep_rules import MeasuredHistory, Segment
 from refold.core.compaction.task import Step, Task
 from refold.core.messages.tool_pairs import link
@@ -20,7 +20,7 @@ from refold.core.tokens.counting import ESTIMATE_COUNTER
 from refold.core.tokens.estimate import estimate
 from refold.formats import get
 from refold.stages.digest import write_digest
-from refold.stages.grade import Before, Grade, _answer_again
+from refold.stages.grade import Before, Grade
 from refold.stages.summarize import Summarize
 from refold.stages.truncate import Truncate
 from refold.testing import (
@@ -215,10 +215,10 @@ def test_an_answer_is_used_again_for_the_same_round_of_questions_alone():
             replies.append((yield (Ask("?"),) * number))
         return Step(note=f"{len(replies)} rounds")
 
-    assert _answer_again(ask_rounds(1), ("yes",)) == Step(note="1 rounds")
-    assert _answer_again(ask_rounds(), ("yes",)) == Step(note="0 rounds")
-    assert _answer_again(ask_rounds(2), ("yes",)) is None
-    assert _answer_again(ask_rounds(1, 1), ("yes",)) is None
+    assert answer_again(ask_rounds(1), ("yes",)) == Step(note="1 rounds")
+    assert answer_again(ask_rounds(), ("yes",)) == Step(note="0 rounds")
+    assert answer_again(ask_rounds(2), ("yes",)) is None
+    assert answer_again(ask_rounds(1, 1), ("yes",)) is None
 
 
 def test_a_target_above_the_history_changes_nothing():

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Final
 
 from refold.core.compaction.edits import Edit, replace_message
-from refold.core.compaction.flow import Flow, Reply
+from refold.core.compaction.flow import Flow, Reply, answer_again, record_replies
 from refold.core.compaction.keep_rules import MeasuredHistory, Segment, find_turn_before
 from refold.core.compaction.layout import Layout, SizedHistory, plan_layout
 from refold.core.compaction.task import Proposal, Step, Task
@@ -51,7 +51,8 @@ GUARDED_TOKENS_NAMED: Final = 200
 GUARDED_MOST_NAMED: Final = 0.3
 """The same for a target that the caller named: a share and some tokens, but not more than the last share. Of
 agent runs at a tenth and at a quarter of their tokens, a share of 0.2 keeps 47 / 12 and 85 / 54 %, 0.3 keeps
-47 / 14 and 81 / 53, 0.4 keeps 45 / 15 and 77 / 47: a small view needs more of the task."""
+47 / 14 and 81 / 53, 0.4 keeps 45 / 15 and 77 / 47: a small view needs more of the task. With 100 tokens
+views of 2,000 lose rules of the task that a share of 0.3 keeps; with 200 they do not."""
 UNUSED_SHARE: Final = 0.07
 """Share of the goal that may stay unused. Where there is less to tell than was expected, the view is planned
 once more with the size that its text really has."""
@@ -221,7 +222,7 @@ class Grade:
     ) -> Flow[Step]:
         """Wait for the model's text; where it has not the size that was planned, share the rest anew."""
         replies: list[tuple[Reply, ...]] = []
-        step = yield from _record_replies(proposal, replies)
+        step = yield from record_replies(proposal, replies)
         finished = self._finish(step, rewrites)
         if task.goal is None or not step.edits:
             return finished
@@ -240,7 +241,7 @@ class Grade:
         if planned.start >= layout.start or not replies:
             return None
         again = self._propose(task, planned, tries=tries - 1)
-        step = again if isinstance(again, Step) else _answer_again(again, replies[-1])
+        step = again if isinstance(again, Step) else answer_again(again, replies[-1])
         fits = step is not None and step.edits and _measure_step(task, step)[1] <= (task.goal or 0)
         return step if fits else None
 
@@ -265,33 +266,6 @@ class Grade:
             return replace(step, edits=tuple(rewrites.values()), note=note, name=SHORTEN)
         edits = sorted((*step.edits, *rewrites.values()), key=lambda edit: edit.start)
         return replace(step, edits=tuple(edits), note=f"{step.note}, {note}")
-
-
-def _record_replies(flow: Flow[Step], replies: list[tuple[Reply, ...]]) -> Flow[Step]:
-    """Run a flow, and keep what it was answered."""
-    try:
-        asks = next(flow)
-        while True:
-            replies.append((yield asks))
-            asks = flow.send(replies[-1])
-    except StopIteration as done:
-        step: Step = done.value
-        return step
-    finally:
-        flow.close()
-
-
-def _answer_again(flow: Flow[Step], replies: tuple[Reply, ...]) -> Step | None:
-    """Run a flow whose one round of questions has these answers already; None if it asks for more."""
-    try:
-        if len(next(flow)) == len(replies):
-            flow.send(replies)
-    except StopIteration as done:
-        step: Step = done.value
-        return step
-    finally:
-        flow.close()
-    return None
 
 
 def _share_guarded(task: Task, goal: int) -> float:

@@ -189,6 +189,31 @@ async def arun(flow: Flow[T], ask: Answerer) -> T:
         flow.close()
 
 
+def record_replies(flow: Flow[T], replies: list[tuple[Reply, ...]]) -> Flow[T]:
+    """Run a flow inside another one, and keep what it was answered."""
+    try:
+        asks = next(flow)
+        while True:
+            replies.append((yield asks))
+            asks = flow.send(replies[-1])
+    except StopIteration as stop:
+        return stop.value  # type: ignore[no-any-return]  # a flow of T returns a T
+    finally:
+        flow.close()
+
+
+def answer_again(flow: Flow[T], replies: tuple[Reply, ...]) -> T | None:
+    """Run a flow whose one round of questions has these answers already; None if it asks for more."""
+    try:
+        if len(next(flow)) == len(replies):
+            flow.send(replies)
+    except StopIteration as stop:
+        return stop.value  # type: ignore[no-any-return]  # a flow of T returns a T
+    finally:
+        flow.close()
+    return None
+
+
 def ask_in_turn(asks: Asks, ask: Answerer) -> tuple[Reply, ...]:
     """Ask a model several questions, one after another; after a failure no further one is asked.
 

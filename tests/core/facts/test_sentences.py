@@ -38,6 +38,7 @@ from refold.core.facts.words import read_toml
         ("Touch only `src/a.py`, please.", "constraint"),
         ("Modifica solo i file in src.", "constraint"),
         ("Cambia sólo el título.", "constraint"),
+        ("Ne modifie que les tests.", "constraint"),
         ("Change only happens when people want it.", "standing"),
         ("Edit only shows up for admins.", "standing"),
         ("IMPORTANT: do not edit the schema", "constraint"),

@@ -83,8 +83,9 @@ def with_history(words, *, endpoint="anthropic", **options):
     return chat
 
 
-def test_context_and_meter_tell_what_thrifty_would_save():
-    chat = with_history(110_000)
+@pytest.mark.parametrize("endpoint", ["anthropic", "https://api.anthropic.com"])
+def test_context_and_meter_tell_what_thrifty_would_save(endpoint):
+    chat = with_history(110_000, endpoint=endpoint)
     assert "thrifty would fold now and save about $0." in do(chat, "/context")
     assert re.search(r" · thrifty would save \$0\.\d\d$", commands_show.status_text(chat))
 

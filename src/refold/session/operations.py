@@ -20,7 +20,7 @@ from refold.core.log.view import MessageRange
 from refold.core.messages.message import Message, Text
 from refold.core.messages.plain_values import to_plain_messages
 from refold.core.messages.unread import NATIVE
-from refold.core.models.prices import Spent, find_client_price
+from refold.core.models.prices import Spent
 from refold.core.summaries.native import find_twin
 from refold.core.tokens.units import parse_window
 from refold.errors import RefoldError
@@ -30,6 +30,7 @@ from refold.session.drivers import SessionFlow, StoreCall
 from refold.session.events import Unfolded
 from refold.session.results import CompactionSegment, FoldMade, Stats
 from refold.session.state.block_makers import can_ask
+from refold.session.state.cached_prefix import conversation_price
 from refold.session.state.caller_history import copy_item
 from refold.session.state.message_keys import KEY
 from refold.session.state.session_state import SessionState
@@ -371,7 +372,9 @@ def stats(state: SessionState) -> SessionFlow[Stats]:
 def _find_saving(state: SessionState, current: Budget) -> Saving | None:
     """Return what `thrifty` would save now, where the conversation's model has a price."""
     settings, summariser = state.settings, state.summariser
-    price = find_client_price(settings.endpoint, settings.model or "")
+    # A server at a plain address, or on this machine, sends no bill; every other endpoint bills by the model.
+    is_own_server = settings.endpoint.startswith(("http://", "local"))
+    price = None if is_own_server else conversation_price(state)
     if price is None or summariser.ask is None:
         return find_saving(current, price)
     model = settings.model or ""

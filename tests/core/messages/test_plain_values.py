@@ -105,6 +105,33 @@ def test_what_cannot_be_read_is_refused(odd):
         refold.open("talk", store="memory:", format="anthropic").prepare([odd])
 
 
+@pytest.mark.parametrize("inner", [1, Role.USER], ids=["plain", "with an object"])
+@pytest.mark.parametrize("act", ["measure", "compact", "say", "prepare"])
+def test_what_is_nested_too_deep_is_refused_in_one_line(act, inner):
+    value: Any = {"a": (inner,)} if inner is Role.USER else {"a": inner}
+    for _ in range(5_000):
+        value = {"next": value}
+    message = {"role": "user", "content": "hi", "extra": value}
+    session = refold.open("talk", store="memory:", window=8_000)
+    calls = {
+        "measure": lambda: refold.measure([message], window=8_000),
+        "compact": lambda: refold.compact([message], window=8_000, force=True),
+        "say": lambda: session.say(message),
+        "prepare": lambda: session.prepare([message]),
+    }
+    with pytest.raises(refold.FormatError, match="nested too deep"):
+        calls[act]()
+    assert not list(session.log(kinds=["said"]))
+
+
+def test_an_object_around_values_that_are_nested_too_deep_is_refused():
+    value: Any = {"a": 1}
+    for _ in range(5_000):
+        value = {"next": value}
+    with pytest.raises(refold.FormatError, match="nested too deep"):
+        refold.measure([{"role": Role.USER, "content": "hi", "extra": value}], window=8_000)
+
+
 def test_what_is_no_list_is_refused():
     for odd in ("hi", None, 3):
         with pytest.raises(refold.FormatError, match="expected a list"):

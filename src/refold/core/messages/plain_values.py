@@ -7,7 +7,9 @@ from enum import Enum
 from typing import Any, Final
 
 from refold.core.messages.message import Message
+from refold.errors import FormatError
 
+TOO_DEEP: Final = "is nested too deep, or contains itself"
 _PLAIN: Final = (str, int, float, Message)
 _OPTIONS: Final = {"mode": "json", "by_alias": True}
 """How a pydantic model gives its JSON: under the provider's names."""
@@ -21,9 +23,12 @@ def has_objects(value: Any) -> bool:
     """True if a value holds something that JSON and `refold.Message` do not have, such as a tuple."""
     kind = type(value)
     if kind is dict or kind is list:
-        for item in value.values() if kind is dict else value:
-            if type(item) is not str and has_objects(item):  # most values are text
-                return True
+        try:
+            for item in value.values() if kind is dict else value:
+                if type(item) is not str and has_objects(item):  # most values are text
+                    return True
+        except RecursionError:
+            raise FormatError(TOO_DEEP, path="messages") from None
         return False
     return not (value is None or isinstance(value, _PLAIN)) or isinstance(value, Enum)
 
@@ -38,10 +43,13 @@ def to_plain_value(value: Any, known: Mapping[int, tuple[Any, Any]], used: dict[
         return value.value
     if value is None or isinstance(value, str | int | float | bytes | Message):
         return value
-    if isinstance(value, dict):
-        return {key: to_plain_value(item, known, used) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [to_plain_value(item, known, used) for item in value]
+    try:
+        if isinstance(value, dict):
+            return {key: to_plain_value(item, known, used) for key, item in value.items()}
+        if isinstance(value, list | tuple):
+            return [to_plain_value(item, known, used) for item in value]
+    except RecursionError:
+        raise FormatError(TOO_DEEP, path="messages") from None
     key = id(value)
     if key not in used and key in known:
         used[key] = known[key]

@@ -5,7 +5,7 @@ import os
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import aclosing
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, cast
 
 from refold.arguments import check_arguments
 from refold.calls.outcome import Outcome
@@ -23,16 +23,8 @@ from refold.session.events import Listener
 from refold.session.operations import SAME
 from refold.session.outage import Result, catch_up, report_failure
 from refold.session.own_turn import AsyncOwnTurn
-from refold.session.results import (
-    Checkpoint,
-    CompactionSegment,
-    FoldMade,
-    Hit,
-    Observed,
-    Ready,
-    Rewound,
-    Stats,
-)
+from refold.session.results import Checkpoint, CompactionSegment, FoldMade, Hit, Ready, Rewound, Stats
+from refold.session.results import ObservedTurn as Observed
 from refold.session.state.session_state import SessionState
 from refold.session.steps.background import fold_in_background
 from refold.session.steps.export import export, import_from, keep_archive
@@ -174,7 +166,7 @@ class AsyncSession:
         message = read_response(answer).message if is_said else None
         if message is not None:
             await self.say(list(message) if isinstance(message, tuple) else message, durable=False)
-        return observed
+        return cast("Observed", observed)
 
     @check_arguments
     async def send(

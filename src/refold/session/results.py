@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
 
 from refold.calls.outcome import Outcome
 from refold.calls.savings import Saving
@@ -79,6 +79,25 @@ class Observed:
 
     def __bool__(self) -> bool:
         return self.send_again
+
+
+if TYPE_CHECKING:  # so that a type checker knows by `send_again` whether there are messages
+
+    class _SendAgain(Observed):
+        send_again: Literal[True]
+        messages: list[Any]
+
+        def __bool__(self) -> Literal[True]: ...
+
+    class _Done(Observed):
+        send_again: Literal[False]
+        messages: None
+
+        def __bool__(self) -> Literal[False]: ...
+
+    ObservedTurn: TypeAlias = _SendAgain | _Done
+else:
+    ObservedTurn = Observed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from types import TracebackType
-from typing import Any, Final, Self, TypeVar
+from typing import Any, Final, Self, TypeVar, cast
 from weakref import WeakSet
 
 from refold.arguments import check_arguments
@@ -25,16 +25,8 @@ from refold.session.events import Listener
 from refold.session.operations import SAME
 from refold.session.outage import Result, catch_up, report_failure
 from refold.session.own_turn import OwnTurn
-from refold.session.results import (
-    Checkpoint,
-    CompactionSegment,
-    FoldMade,
-    Hit,
-    Observed,
-    Ready,
-    Rewound,
-    Stats,
-)
+from refold.session.results import Checkpoint, CompactionSegment, FoldMade, Hit, Ready, Rewound, Stats
+from refold.session.results import ObservedTurn as Observed
 from refold.session.state.request_context import ReadMessage
 from refold.session.state.session_state import SessionState
 from refold.session.steps.background import fold_in_background
@@ -164,7 +156,7 @@ class Session:
         message = read_response(answer).message if is_said else None
         if message is not None:
             self.say(list(message) if isinstance(message, tuple) else message, durable=False)
-        return observed
+        return cast("Observed", observed)
 
     @check_arguments
     def send(
@@ -367,7 +359,7 @@ class Session:
         flow = prepare(self.state, messages, **beside, start_background=start, read=read)
         return self._run_at_once(flow)
 
-    def _observe_at_once(self, answer: Any) -> Observed | Rest[Observed]:
+    def _observe_at_once(self, answer: Any) -> object:
         """Do what `observe` does in an event loop."""
         return self._run_at_once(observe(self.state, answer))
 

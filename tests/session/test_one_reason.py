@@ -75,3 +75,16 @@ def test_attempts_behind_an_open_breaker_have_one_reason_each(policy, skips):
                 kinds.add(event.kind)
                 assert event.kind != "compaction_skipped" or event.reason == outcome.reason
     assert ("compaction_skipped" in kinds) == skips
+
+
+def test_a_receipt_names_its_session_and_its_fold():
+    session, events = open_talk(40, ask=lambda question: "The words and the terms.")
+    outcome = session.compact()
+    (fold,) = session.folds()
+    ids = {"session": "t", "fold": fold.name}
+    for receipt in (outcome.receipt.as_dict(), events[-1].receipt.as_dict(), fold.receipt):
+        assert {name: receipt[name] for name in ids} == ids
+    failing, events = open_talk(12, policy="ripple", ask=broken)
+    assert failing.compact().receipt.as_dict()["session"] == events[-1].receipt.session == "t"
+    assert events[-1].receipt.fold == ""
+    assert "session" not in refold.compact([user("hi")], window=8000).receipt.as_dict()

@@ -41,6 +41,10 @@ class Receipt:
     mended: int = 0
     """Messages that had to be repaired."""
     reason: str = ""
+    session: str = ""
+    """The session of the attempt; "" for a list outside of a session."""
+    fold: str = ""
+    """The name of the fold that was made in the session; "" if none was."""
 
     __repr__ = short_repr
 
@@ -55,8 +59,9 @@ class Receipt:
         return total_spent(call.spent for call in self.calls)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the receipt as plain data."""
-        return {**asdict(self), "spent": self.spent.as_dict()}
+        """Return the receipt as plain data; `session` and `fold` only where there are any."""
+        plain = {**asdict(self), "spent": self.spent.as_dict()}
+        return {name: value for name, value in plain.items() if value or name not in ("session", "fold")}
 
 
 _OUTCOME_SHOWS: Final = (

@@ -323,7 +323,7 @@ def folds(state: SessionState) -> SessionFlow[list[FoldMade]]:
         removed = find_removed(state.view, fold)
         covering = state.view.covering(entry.name)
         before, after = state.accounting.fold_sizes[entry.name]
-        block = read_block(entry)
+        block, receipt = read_block(entry), beside.get("receipt", {})
         first, last = min((r.first for r in removed), default=0), max((r.last for r in removed), default=0)
         listed.append(
             FoldMade(
@@ -335,7 +335,7 @@ def folds(state: SessionState) -> SessionFlow[list[FoldMade]]:
                 at=entry.at,
                 standing=fold.standing,
                 covered_by=None if covering is None else covering.name,
-                receipt=beside.get("receipt", {}),
+                receipt=receipt and {**receipt, "session": state.name, "fold": entry.name},
                 spent=Spent.read(beside.get("spent")),
                 block=None if block is None else state.wire.render([block])[0],
                 twin="" if block is None else find_twin(block).text,

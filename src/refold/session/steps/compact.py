@@ -407,7 +407,7 @@ def record_failed_attempt(
     counted   False if the circuit breaker does not count it, though a full context was its trigger
     until     when it may be attempted again, if that is known
     """
-    receipt = replace(outcome.receipt, reason=reason, trigger=trigger)
+    receipt = replace(outcome.receipt, reason=reason, trigger=trigger, session=state.name)
     outcome = replace(outcome, reason=reason, receipt=receipt)
     counted = counted and trigger == "threshold"
     failed = any(not report.accepted and report.calls for report in outcome.receipt.stages)

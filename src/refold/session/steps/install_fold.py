@@ -143,7 +143,8 @@ def record_fold(
     automatic = trigger in ("threshold", "background")
     accounting.start_trial(TrialFold(entry.name, used, state.loaded.tokens) if automatic else None)
     summary = outcome.summary if state.redact is None else state.redact(outcome.summary)
-    outcome = replace(outcome, messages=state.send_view(), summary=summary)
+    receipt = replace(outcome.receipt, session=state.name, fold=entry.name)
+    outcome = replace(outcome, messages=state.send_view(), summary=summary, receipt=receipt)
     state.events.add(
         CompactionEnd(
             session=state.name,
@@ -154,7 +155,7 @@ def record_fold(
             tokens_after=outcome.tokens_after,
             stages=outcome.stages,
             fold=entry.name,
-            receipt=redact_receipt(state, outcome.receipt),
+            receipt=redact_receipt(state, receipt),
         )
     )
     return Attempt(outcome, entry.name)

@@ -147,6 +147,24 @@ class TestDetect:
         assert detect_or_none(items) is None
         assert detect(items).name == "openai"
 
+    @pytest.mark.parametrize(
+        ("items", "model", "tools", "name"),
+        [
+            ([USER, {"role": "assistant", "content": []}], "anthropic:claude-x", None, "anthropic"),
+            ([USER, {"role": "system", "content": "x"}], "anthropic:claude-x", None, "anthropic"),
+            ([USER], "responses:gpt-x", {"function": {}}, "responses"),
+            ([USER], "claude-x", [len, {"input_schema": {}}], "anthropic"),
+            ([USER], "openai:gpt-x", ({"function": {}},), "openai"),
+            ([], "gemini:gemini-x", None, "gemini"),
+            ([USER], "gemini:gemini-x", None, "openai"),
+            ([{"role": "system", "content": "x"}, USER], "anthropic:claude-x", None, "openai"),
+            ([{"role": "developer", "content": "x"}, USER], "anthropic:claude-x", None, "openai"),
+            ([USER], "openrouter/anthropic/claude-x", None, "openai"),
+        ],
+    )
+    def test_address_and_tools_decide_where_the_shape_does_not(self, items, model, tools, name):
+        assert detect(items, model, tools).name == name
+
     def test_a_system_message_for_one_turn_is_anthropics(self):
         rule = {"role": "system", "content": "x", "clear_at": "next_user_message"}
         assert detect([USER, rule]).name == "anthropic"

@@ -136,3 +136,36 @@ def test_a_strict_tool_wants_every_argument():
 def test_an_unknown_time_is_refused():
     with pytest.raises(refold.RefoldError, match="always, folded"):
         opened().recall_tool(when="never")
+
+
+ANTHROPIC = "anthropic:claude-sonnet-4-20250514"
+TOOLS = [{"type": "web_search_20250305"}, {"name": "x", "input_schema": {"type": "object"}}]
+
+
+@pytest.mark.parametrize("policy", ["codebuddy", "neurolink", "truncate"])
+@pytest.mark.parametrize(("model", "tools"), [(ANTHROPIC, None), ("claude-sonnet-4-5", TOOLS)])
+def test_plain_messages_are_in_the_format_of_the_address_or_the_tools(policy, model, tools):
+    with opened(model=model, window=None, policy=policy) as session:
+        session.prepare(talk(20, size=1_500), tools=tools)
+        assert "input_schema" in session.recall_tool()
+        refused = session.observe(RuntimeError("prompt is too long: 205120 tokens > 200000 maximum"))
+        assert refold.validate(refused.messages, "anthropic") == []
+    outcome = refold.compact(talk(20, size=1_500), model=model, tools=tools, policy=policy, force=True)
+    assert refold.validate(outcome.messages, "anthropic") == []
+
+
+def test_a_stored_session_keeps_its_format():
+    store = refold.open_store("memory:")
+    opened(store=store, model="claude-sonnet-4-5").prepare([user("hi")])
+    session = opened(store=store, model=ANTHROPIC)
+    assert "function" in session.recall_tool()
+    session.prepare([user("hi"), user("more")])
+    assert "function" in session.recall_tool()
+
+
+def test_a_system_message_in_front_is_no_anthropic_list():
+    with opened(model=ANTHROPIC) as session:
+        assert "input_schema" in session.recall_tool()
+        session.say({"role": "system", "content": "Be brief."})
+        session.say("hi")
+        assert "function" in session.recall_tool()

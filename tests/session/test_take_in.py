@@ -535,9 +535,8 @@ def test_the_same_in_another_process(tmp_path):
 
 def test_only_what_is_new_is_looked_at_for_its_shape(monkeypatch):
     looked = []
-    known = formats.detect
-    monkeypatch.setattr(formats, "detect", lambda items: looked.append(len(items)) or known(items))
-    session, history = opened(), []
+    known, session, history = formats.detect_or_none, opened(), []
+    monkeypatch.setattr(formats, "detect_or_none", lambda items: looked.append(len(items)) or known(items))
     for number in range(4):
         history += [user(f"question {number}"), reply("answer")]
         session.prepare(history)

@@ -91,7 +91,7 @@ def read_conversation(messages: Sequence[Any], options: MeasureOptions | None = 
     options = options or MeasureOptions()
     policy = presets.get(options.policy or "refold")
     messages = to_plain_messages(messages)
-    wire = choose_format(messages, options.format)
+    wire = choose_format(messages, options.format, options.model, options.tools)
     messages, parsed = _read_messages(policy, wire, messages)
     counter = choose_counter(policy, options.model, options.count)
     visible = [counter.visible(message) for message in parsed]
@@ -171,10 +171,15 @@ def _break_down(
     )
 
 
-def choose_format(messages: Sequence[Any], format: str | None) -> Format:  # noqa: A002  # the word users know
-    """Return the named wire format, or the one that the messages show; refuses a list in another format."""
+def choose_format(
+    messages: Sequence[Any],
+    format: str | None,  # noqa: A002  # the word users know
+    model: str | None = None,
+    tools: Any = None,
+) -> Format:
+    """Return the named wire format, or the one that the request shows; refuses a list in another format."""
     if format is None:
-        return formats.detect(messages)
+        return formats.detect(messages, model, tools)
     wire = formats.get(format)
     formats.refuse_other(wire, messages)
     return wire

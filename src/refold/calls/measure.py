@@ -83,7 +83,7 @@ def count(
         return counter.plain(text_or_messages)
     messages = [text_or_messages] if isinstance(text_or_messages, Mapping | Message) else text_or_messages
     messages = to_plain_messages(messages)
-    return counter.conversation(choose_format(messages, format).parse(messages))
+    return counter.conversation(choose_format(messages, format, model).parse(messages))
 
 
 @check_arguments

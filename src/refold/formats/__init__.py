@@ -47,6 +47,9 @@ _ALIASES: Final = {
 DEFAULT: Final = "openai"
 """The format of a list that shows none: most clients speak it, and plain items read the same in all."""
 _PLAIN_ROLES: Final = frozenset({"user", "assistant", "system", "developer"})
+_SCHEMES: Final = {"anthropic": "anthropic", "gemini": "gemini", "responses": "responses"}
+"""What is spoken at the address of a model; a name alone says nothing, since many servers speak OpenAI."""
+_TOOL_FIELDS: Final = {"input_schema": "anthropic", "functionDeclarations": "gemini", "function": DEFAULT}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,13 +103,23 @@ def get(name: str | Format) -> Format:
     return value
 
 
-def detect(items: Sequence[Any]) -> Format:
-    """Return the format of a list by its shape; a list that shows none is read as OpenAI chat.
+def detect(items: Sequence[Any], model: str | None = None, tools: Any = None) -> Format:
+    """Return the format of a list by its shape, else by the model's address or the tools, else OpenAI chat.
 
-    >>> detect([{"role": "model", "parts": [{"text": "hi"}]}]).name
-    'gemini'
+    >>> detect([{"role": "user", "content": "hi"}], model="anthropic:claude-sonnet-4-5").name
+    'anthropic'
     """
-    return detect_or_none(items) or get(DEFAULT)
+    if (detected := detect_or_none(items)) is not None:
+        return detected
+    listed = tools if isinstance(tools, list | tuple) else [tools]
+    fields = (name for tool in listed if isinstance(tool, dict) for name in _TOOL_FIELDS if name in tool)
+    wire = get(_SCHEMES.get((model or "").partition(":")[0]) or _TOOL_FIELDS[next(fields, "function")])
+    default, reads_plain = get(DEFAULT), _reads_plain(wire.name)
+    if items and items[0].get("role") == "system" and not wire.shape.system_inside:
+        return default
+    odd = (one for one in items if not (reads_plain and _is_plain(one) and one["role"] != "developer"))
+    same = wire is default or all(_find_content(wire, one) == _find_content(default, one) for one in odd)
+    return wire if same else default
 
 
 def detect_or_none(items: Sequence[Any]) -> Format | None:

@@ -54,7 +54,9 @@ class SessionState:
     """Waits for the fold that is being prepared in the background; None if there is none."""
 
     def __post_init__(self) -> None:
-        self.loaded = self.new_view(formats.get(self.settings.format or formats.DEFAULT))
+        self.loaded = self.new_view(
+            formats.get(self.settings.format or formats.detect((), self.settings.model))
+        )
 
     @property
     def store(self) -> Store:

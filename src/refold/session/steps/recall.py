@@ -244,10 +244,10 @@ def recall_tool(
         raise RefoldError(f"when={when!r} is not known: use one of {', '.join(get_args(OfferedWhen))}")
     if not isinstance(name, str) or not TOOL_NAME.fullmatch(name):
         raise RefoldError(f"{name!r} is no name of a tool: use up to 64 letters, digits, _ and -")
+    yield from reload_if_stale(state)
     shape = wire or state.wire.name
     if strict and shape not in STRICT_FORMATS:
         raise RefoldError(f"strict=True is for {' and '.join(STRICT_FORMATS)}: {shape} has no strict tools")
-    yield from reload_if_stale(state)
     is_offered = when == "always" or any(fold.standing for fold in state.shortening_folds())
     return schema(shape, name, strict=strict) if is_offered else None
 

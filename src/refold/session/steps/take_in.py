@@ -201,12 +201,9 @@ def detect_format(state: SessionState, new: Sequence[Any]) -> Format:
     """Return the session's format, or another one if new messages are clearly in it."""
     if state.settings.format is not None:
         return formats.get(state.settings.format)
-    if not new:
-        return state.wire
-    detected = formats.detect(new)
-    if state.view.said == 0 or detected.name == state.wire.name:
-        return detected
-    return detected if any(detected.recognise(item) for item in new) else state.wire
+    if state.view.said or not new:
+        return formats.detect_or_none(new) or state.wire
+    return formats.detect([*state.loaded.system, *new], state.settings.model, state.request.tools)
 
 
 def replace_system(

@@ -65,7 +65,9 @@ LONG = [
 def results():
     """One of each result, for a history of half a million characters."""
     outcome = refold.compact(LONG, window=32_000)
-    first = outcome.history[0]
+    first, asked = outcome.history[0], []
+    session = refold.open("s", window=32_000, store="memory:", ask=lambda ask: asked.append(ask) or "short")
+    session.prepare(LONG)
     return [
         refold.measure(LONG, window=32_000),
         refold.plan(LONG, window=32_000, with_model=False),
@@ -77,6 +79,14 @@ def results():
         first.parts[0],
         refold.Message("assistant", (refold.ToolCall("c1", "write", {"text": "x" * 99_999}),) * 40),
         refold.Message("user", (refold.Image(data="A" * 99_999, media_type="image/png"),)),
+        refold.clip("x" * 100_000),
+        refold.fit_files([{"path": "a", "content": "x" * 9_000}], window=80_000)[0],
+        *map(refold.presets.get, refold.presets.names()),
+        *session.log(),
+        outcome.files,
+        *outcome.receipt.stages,
+        *asked,
+        refold.Answer(text="x" * 99_999),
     ]
 
 

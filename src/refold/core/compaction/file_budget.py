@@ -15,6 +15,7 @@ from dataclasses import KW_ONLY, dataclass, replace
 from functools import cache
 from typing import Any, Final, Literal, TypeAlias
 
+from refold.core.messages.short_repr import short_repr
 from refold.core.messages.text_boundaries import boundary_before, well_formed
 from refold.core.messages.text_cutting import byte_size, first_line, fit_text
 from refold.errors import FormatError
@@ -64,6 +65,8 @@ class FittedFile:
     action: Action
     tokens: int
     original_tokens: int
+
+    __repr__ = short_repr
 
 
 def file_budget(

@@ -21,6 +21,7 @@ from itertools import islice
 from typing import Any, Final, Self, TypeAlias, TypeVar
 
 from refold.core.compaction.cached_prefix import CachedPrefix
+from refold.core.messages.short_repr import short_repr
 from refold.core.messages.text_boundaries import clean_text
 from refold.core.tokens.responses import read_response
 from refold.core.tokens.usage import MAX_REPORTED_TOKENS
@@ -116,6 +117,9 @@ class Ask(str):
         """The prompt as a plain string."""
         return str.__str__(self)
 
+    def __repr__(self) -> str:
+        return short_repr(self, ("purpose", "text", "system", "max_tokens"))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
@@ -141,6 +145,8 @@ class Answer:
     """True if it was asked behind the cached conversation."""
     native: tuple[Any, ...] | None = None
     """The items with which the provider answered that compacted by itself; None for any other answer."""
+
+    __repr__ = short_repr
 
 
 @dataclass(frozen=True, slots=True)

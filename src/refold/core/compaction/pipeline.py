@@ -27,6 +27,7 @@ from refold.core.compaction.task import Stage, Step, Task
 from refold.core.messages.message import Message
 from refold.core.messages.normalize import normalize
 from refold.core.messages.repair import MISSING, MissingTexts, Orphans
+from refold.core.messages.short_repr import short_repr
 from refold.core.messages.speakers import find_user_turns
 from refold.core.models.spending_limits import total_spent
 from refold.core.tokens.units import format_count
@@ -51,6 +52,8 @@ class Report:
     """True if a spending limit kept a model from being asked."""
     turned_down: int = 0
     """The number of the last message of which a model's summary was turned down; 0 for none."""
+
+    __repr__ = short_repr
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

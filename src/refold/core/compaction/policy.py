@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from refold.core.compaction.budget import Levels, Reserve, Target, Trigger
 from refold.core.messages.repair import MISSING, MissingTexts, Orphans
+from refold.core.messages.short_repr import short_repr
 from refold.core.models.windows import Window
 from refold.core.tokens.counting import ESTIMATE_COUNTER, Counter
 
@@ -66,6 +67,8 @@ class Policy:
     """The share of what remains that files may take."""
     read_list: ReadList | None = None
     """Gives the messages of a caller's list that the model sees, where a system keeps hidden ones in it."""
+
+    __repr__ = short_repr
 
     @property
     def begins_at_checkpoint(self) -> bool:

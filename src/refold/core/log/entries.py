@@ -24,6 +24,7 @@ from typing import Any, Final, Literal, TypeAlias, get_args
 
 from refold.core.log.normal_form import CACHED, remove_cache_marks, write_normal_form
 from refold.core.messages.quick_init import quick_init
+from refold.core.messages.short_repr import short_repr
 from refold.errors import FormatError
 
 Kind: TypeAlias = Literal["said", "system", "usage", "fold", "unfold", "checkpoint", "pin", "attempt"]
@@ -77,6 +78,8 @@ class Entry:
     """JSON text of the facts that are not hashed: the wire format, a receipt."""
     at: float = 0.0
     """Seconds since the epoch."""
+
+    __repr__ = short_repr
 
     @property
     def value(self) -> Any:

@@ -14,6 +14,7 @@ from functools import lru_cache
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from refold.core.messages.message import EMPTY, Message, Text, ToolCall, ToolResult
+from refold.core.messages.short_repr import short_repr
 from refold.core.messages.text_cutting import first_line
 
 Kind: TypeAlias = Literal["read", "modified"]
@@ -31,6 +32,8 @@ class FileOps:
 
     read: tuple[str, ...] = ()
     modified: tuple[str, ...] = ()
+
+    __repr__ = short_repr
 
     def __bool__(self) -> bool:
         return bool(self.read or self.modified)

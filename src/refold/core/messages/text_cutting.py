@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from refold.core.messages.short_repr import short_repr
 from refold.core.messages.text_boundaries import boundary_after, boundary_before, well_formed
 
 MAX_BYTES: Final = 51_200
@@ -41,6 +42,8 @@ class Clipped:
     original_bytes: int
     saved_to: str | None = None
     """Name of the file with the full text, as `save_to` returned it."""
+
+    __repr__ = short_repr
 
 
 @dataclass(frozen=True, slots=True)

@@ -582,7 +582,7 @@ class TestSystemMessagesInside:
             history.append(user(text(f"step {turn} " + "look here. " * 60)))
             if turn in (2, 9):
                 history.append({"role": "system", "content": f"rule {turn}", "clear_at": "never"})
-            if turn == 5:
+            if turn in (5, 10):
                 history.append({"role": "system", "content": "once", "clear_at": "next_user_message"})
             ready = session.prepare(history)
             assert refold.validate(ready.messages, "anthropic") == []
@@ -607,3 +607,7 @@ class TestSystemMessagesInside:
         assert repaired(first, reply, rule, reply, first) == [first, reply, reply, first, rule]
         both = {"role": "system", "content": [text("Be brief."), text("Be brief.")]}
         assert repaired(first, rule, rule, reply) == [first, both, reply]
+        assert repaired(first, rule, once, reply, first) == [first, rule, reply, first]
+        assert repaired(first, once, once, reply, first) == [first, reply, first]
+        assert repaired(first, rule, once, reply) == [first, {**rule, "role": "user"}, once, reply]
+        assert repaired(first, once, rule) == [first, rule]

@@ -87,29 +87,36 @@ def _place_system_messages(messages: Sequence[Message]) -> Sequence[Message]:
     """
     placed: list[Message] = []
     waiting: list[Message] = []
-    for message in messages:
+    last_turn = next((at for at in range(len(messages) - 1, 0, -1) if messages[at].role == "user"), 0)
+    for at, message in enumerate(messages):
         if message.role == "system":
             waiting.append(message)
             continue
         if message.role != "assistant":
             waiting = [each for each in waiting if not lasts_one_turn(each)]
         elif waiting and placed and placed[-1].role != "assistant":
-            placed.append(_join_system(waiting))
+            placed += _join_system(waiting, is_over=at < last_turn)
             waiting = []
         placed.append(message)
     if waiting and placed and placed[-1].role != "assistant":
-        placed.append(_join_system(waiting))
+        placed += _join_system(waiting, is_over=False)
     else:
         placed += [replace(each, role="user") for each in waiting]
     same = len(placed) == len(messages) and all(map(lambda new, old: new is old, placed, messages))
     return messages if same else placed
 
 
-def _join_system(messages: Sequence[Message]) -> Message:
+def _join_system(messages: Sequence[Message], *, is_over: bool) -> Sequence[Message]:
+    """Join system messages of one place. Of those for one turn the last stays by itself until it is over."""
+    lasting = [message for message in messages if not lasts_one_turn(message)]
     if len(messages) == 1:
-        return messages[0]
-    parts = tuple(part for message in messages for part in message.parts)
-    return replace(messages[0], parts=parts, pinned=any(message.pinned for message in messages))
+        return messages
+    if not is_over and lasts_one_turn(messages[-1]):
+        return [*(replace(message, role="user") for message in lasting), messages[-1]]
+    if len(lasting) < 2:
+        return lasting
+    parts = tuple(part for message in lasting for part in message.parts)
+    return [replace(lasting[0], parts=parts, pinned=any(message.pinned for message in lasting))]
 
 
 def _fix_content(message: Message, shape: Shape) -> Message:

@@ -182,7 +182,7 @@ def test_an_output_over_the_limits_keeps_its_tail_and_a_notice():
     text = done[1].results[0].text
     assert len(text) <= 51_200
     assert "[Output truncated from 60000 bytes" in text
-    assert done[2].results[0].text.startswith("line 1000\n")
+    assert done[2].results[0].text.startswith("line 1001\n")  # the notice is the last of 2,000 lines
 
 
 def test_pictures_in_an_output_stay():

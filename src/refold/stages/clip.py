@@ -51,9 +51,10 @@ class Clip:
         return length >= self.max_lines or length * LONGEST_CHARACTER > self.max_bytes
 
     def _clip_part(self, part: Part) -> Part:
-        if not isinstance(part, ToolResult):
-            return part
         limits = {"max_bytes": self.max_bytes, "max_lines": self.max_lines}
+        if not isinstance(part, ToolResult) or not clip(part.text, **limits).clipped:
+            return part
+        limits["max_lines"] = max(0, self.max_lines - 1)  # the notice is a line, too
         clipped = clip(part.text, **limits, keep=self.keep, save_to=self.save_to)
         media = tuple(inner for inner in part.content if not isinstance(inner, Text))
-        return replace(part, content=(Text(clipped.text), *media)) if clipped.clipped else part
+        return replace(part, content=(Text(clipped.text), *media))

@@ -117,6 +117,22 @@ def test_a_turn_that_was_paused_for_compaction_is_sent_again_with_the_block():
     assert refold.validate(seen.messages, "anthropic") == []
 
 
+@pytest.mark.parametrize("say", [False, True])
+@pytest.mark.parametrize("split", [False, True])
+def test_a_block_that_comes_back_from_the_caller_is_no_second_fold(say, split):
+    first = [{"role": "user", "content": "go " * 50}]
+    one = session(first, "anthropic", "claude-opus-4-8")
+    one.observe(answered(BLOCK), say=say)
+    rest = {"type": "text", "text": "on"}
+    back = [[BLOCK], [rest]] if split else [[BLOCK, rest]]
+    grown = [*first, *({"role": "assistant", "content": content} for content in back), *first]
+    view = one.prepare(grown).messages
+    assert [message["content"] for message in view] == [[BLOCK], [rest], first[0]["content"]]
+    assert len(one.folds()) == 1
+    one.unfold()
+    assert one.view() == one.prepare(grown).messages == grown
+
+
 def test_a_compaction_on_demand_is_an_answer():
     one = session(MESSAGES[:1], "anthropic", "claude-opus-4-8")
     seen = one.observe(answered({**BLOCK, "signature": "s"}), say=True)

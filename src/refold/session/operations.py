@@ -47,7 +47,7 @@ from refold.session.steps.load import (
     reload_if_stale,
     retry_on_conflict,
 )
-from refold.session.steps.native.fold_blocks import fold_block
+from refold.session.steps.native.fold_blocks import REPEATED, fold_block
 from refold.session.steps.native.refused_blocks import drop_foreign_compactions
 from refold.session.steps.read_entries import read_block
 from refold.session.steps.recall import find_folds, find_removed, parse_handle
@@ -300,7 +300,9 @@ def unfold(state: SessionState, fold: str | FoldMade | None) -> SessionFlow[str 
         known = state.view.fold(name)
         said_items = state.caller.said_items  # the caller holds the same messages afterwards
         if known is None or known.standing:
-            yield from commit(state, [mark_entry(state, "unfold", {"fold": name})])
+            made = yield from read_log(state, kinds=FOLDS)
+            for each in (*(one.name for one in made if one.value.get(REPEATED) == name), name):
+                yield from commit(state, [mark_entry(state, "unfold", {"fold": each})])
             undone = name  # others may write before the pairs are joined
             state.events.add(Unfolded(session=state.name, at=state.now(), fold=name))
             yield from load_at_head(state, said_items, view_known=True)

@@ -7,7 +7,7 @@ it is.
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 from refold.calls.build_task import CompactionOptions, build_task
 from refold.calls.make_outcome import make_outcome
@@ -29,6 +29,9 @@ from refold.session.steps.earlier_views import common_length
 from refold.session.steps.install_fold import install_fold, record_fold
 from refold.stages.native import BlockFold, propose, read_compaction, split_block
 
+REPEATED: Final = "repeats"
+"""Key in a repair: the fold whose block the caller has said once more. Both are undone together."""
+
 # -- blocks become folds ------------------------------------------------------------------------------------
 
 
@@ -42,12 +45,13 @@ def fold_block(state: SessionState) -> SessionFlow[str | None]:
     if place <= loaded.fixed or _is_unfolded(state, place):
         return None
     block, rest = split_block(loaded.messages[place])
+    if name := _find_known(state, block):  # the caller says what an answer has told already
+        edit = Edit(place, place + 1, rest, "native", "the block is known", (loaded.messages[place],))
+        facts = {"trigger": "repair", REPEATED: name}
+        yield from install_fold(state, tuple(loaded.view_items), (edit,), facts)
+        return None
     context = yield from context_state(state)
     task = yield from _build_task(state, context)
-    if _knows(state, block):  # the caller says what an answer has told already
-        why = "the block is known"
-        edit = Edit(place, place + 1, rest, "native", why, (loaded.messages[place],))
-        return (yield from _install(state, context, task, Step((edit,), why)))
     found = BlockFold(cut=place + 1, stays=task.pinned, block=block, rest=rest)
     known = state.request.block
     if known is None or all(known.value != part.value for part in find_blocks(block)):
@@ -87,7 +91,7 @@ def adopt_list(state: SessionState, body: Sequence[Any]) -> SessionFlow[bool]:
         return False
     messages = state.wire.parse(body)
     place = next((at for at in range(len(body) - 1, -1, -1) if is_compaction(messages[at])), None)
-    if place is None or _knows(state, messages[place]) or split_block(messages[place])[1]:
+    if place is None or _find_known(state, messages[place]) or split_block(messages[place])[1]:
         return False
     loaded, rest = state.loaded, body[place + 1 :]
     most = min(len(loaded.body), len(rest))
@@ -111,11 +115,12 @@ def _is_unfolded(state: SessionState, place: int) -> bool:
     )
 
 
-def _knows(state: SessionState, block: Message) -> bool:
-    """True if a visible fold has put this block there."""
-    folds = state.position.fold_messages
-    stored = (folds[known.fold][known.place] for known in state.position.blocks)
-    return any(find_blocks(message) == find_blocks(block) for message in stored)
+def _find_known(state: SessionState, block: Message) -> str:
+    """Return the visible fold that has put this block there; "" if there is none."""
+    folds, blocks = state.position.fold_messages, find_blocks(block)
+    return next(
+        (at.fold for at in state.position.blocks if find_blocks(folds[at.fold][at.place]) == blocks), ""
+    )
 
 
 def _build_task(state: SessionState, context: ContextState) -> SessionFlow[Task]:

@@ -2,6 +2,7 @@
 
 import asyncio
 import importlib
+import json
 import logging
 import socket
 import threading
@@ -120,10 +121,40 @@ def test_a_stream_that_is_lost_ends_with_an_error_event(gateway, upstream, path,
     assert len(upstream.seen) == 1
 
 
-def test_a_stream_that_is_lost_inside_an_event_breaks_off(gateway, upstream):
-    upstream.script = [stream(b"data: {}\n\ndata: {", end=False)]
-    reply = post(gateway, "/v1/messages", {})
-    assert (reply.body, reply.complete) == (b"data: {}\n\ndata: {", False)
+@pytest.mark.parametrize("path", ["/v1/messages", "/v1/responses", "/v1/chat/completions"])
+@pytest.mark.parametrize(
+    ("cut", "before"),
+    [
+        (b"data: {", []),
+        (b"da", []),
+        (b"event: ping\nda", []),
+        (b"data: {}\n", ["{}"]),
+        (b"data: " + b"x" * 70_000, ["x" * 70_000]),
+    ],
+)
+def test_a_stream_that_is_lost_inside_an_event_ends_with_an_error_event(gateway, upstream, path, cut, before):
+    """Half a line is not passed on, so that no reader takes it for an event; a long one is ended."""
+    upstream.script = [stream(b"data: 1\n\n", cut, end=False)]
+    reply = post(gateway, path, {})
+    *events, last = (event for event in reply.body.decode().split("\n\n") if event)
+    assert events == ["data: 1", *(f"data: {data}" for data in before)]
+    assert "the upstream was lost" in str(json.loads(last.rpartition("\ndata: ")[2].removeprefix("data: ")))
+    assert reply.complete
+
+
+def test_lines_that_are_cut_come_whole(gateway, upstream):
+    text = b"data: {}\r\n\r\ndata: 2\n\ndata: [DONE]"
+    upstream.script = [stream(*(text[at : at + 1] for at in range(len(text))))]
+    assert post(gateway, "/v1/chat/completions", {}).body == text
+
+
+@pytest.mark.parametrize("path", ["/v1/messages", "/v1/responses", "/v1/chat/completions", "/v1/models"])
+def test_an_upstream_that_is_lost_behind_its_headers_is_a_502(gateway, upstream, path):
+    upstream.script = [stream(end=False)]
+    reply = post(gateway, path, {})
+    assert (reply.status, reply.header("x-refold-error")) == (502, "upstream-lost")
+    assert "the upstream was lost" in reply.json["error"]["message"]
+    assert len(upstream.seen) == 1
 
 
 def test_a_stream_that_falls_silent_is_ended(upstream):

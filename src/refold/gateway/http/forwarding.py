@@ -23,6 +23,11 @@ _ADDED_HEADERS: Final = ("User-Agent", "Accept", "Accept-Encoding", "Content-Typ
 _KEPT_SECONDS: Final = 15.0
 """Seconds that an unused connection to an upstream is kept. A server that closes one in the very moment in
 which it is used again costs the caller an error, since a request is never sent twice."""
+_HEADER_SECONDS: Final = 2.0
+"""Seconds that headers wait for the first piece: an upstream that is lost by then is a 502."""
+_LINE_BYTES: Final = 64 * 1024
+"""Bytes of a line that wait for its end; a longer one goes on in pieces."""
+_LOST: Final = ("upstream-lost", "the upstream was lost before the end of its answer")
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,25 +101,30 @@ class Answer:
         self.lost = False
         """True if the upstream was lost before the end."""
         self._end = b""
+        """The end of what was passed on."""
         self._silence = Silence(options.idle_seconds)
 
     @property
     def is_stream(self) -> bool:
-        """True for a stream of events."""
-        return self.upstream.headers.get("Content-Type", "").lower().startswith("text/event-stream")
+        """True for a stream of events that can be read."""
+        kind = self.upstream.headers.get("Content-Type", "").lower()
+        return kind.startswith("text/event-stream") and self.encoding in ("", "identity")
+
+    @property
+    def encoding(self) -> str:
+        """How the answer is compressed, although nobody asked for that."""
+        return self.upstream.headers.get("Content-Encoding", "").strip().lower()
 
     async def read(self) -> bytes:
         """Return the next piece; empty at the end, and where the upstream is lost or silent for too long."""
         self._silence.begin(self._end_reading)
         try:
-            piece = await self.upstream.content.readany()
+            return await self.upstream.content.readany()
         except (TimeoutError, aiohttp.ClientError, OSError):
             self.lost = True
             return b""
         finally:
             self._silence.end()
-        self._end = piece[-4:] if len(piece) > 3 else (self._end + piece)[-4:]
-        return piece
 
     def _end_reading(self) -> None:
         self.upstream.content.set_exception(TimeoutError("the upstream is silent"))
@@ -145,6 +155,10 @@ class Answer:
         look: Callable[[bytes], None],
     ) -> web.StreamResponse:
         """Write the answer to the caller as it comes; `look` is given each piece behind its back."""
+        if not self.held and not self.upstream.content.is_eof():
+            await self.hold(seconds=_HEADER_SECONDS, max_bytes=1, look=lambda _piece: True)
+        if self.lost and not self.held:
+            raise Refusal(502, *_LOST)
         headers = forward_response_headers(self.upstream.raw_headers)
         headers.update(own_headers)
         make = _WholeResponse if self.upstream.content.is_eof() else web.StreamResponse
@@ -163,21 +177,33 @@ class Answer:
         """Write every piece; a caller who reads nothing for too long is left."""
         transport, silence = request.transport, self._silence
         leave = self._end_reading if transport is None else transport.abort
-        held = deque(self.held)
+        held, rest, is_stream = deque(self.held), b"", self.is_stream
         self.held.clear()
         try:
             while piece := held.popleft() if held else await self.read():
                 look(piece)
-                silence.begin(leave)
-                await response.write(piece)
+                if is_stream and (rest or not piece.endswith(b"\n")):
+                    # half a line tells a reader nothing, and an error event cannot follow it
+                    piece = rest + piece
+                    cut = max(piece.rfind(b"\n"), piece.rfind(b"\r")) + 1
+                    cut = cut if len(piece) - cut < _LINE_BYTES else len(piece)
+                    piece, rest = piece[:cut], piece[cut:]
+                if piece:
+                    self._end = (self._end + piece[-64:])[-64:]
+                    silence.begin(leave)
+                    await response.write(piece)
+            if rest and not self.lost:
+                await response.write(rest)
         finally:
             silence.end()
 
     async def _end_lost(self, request: web.BaseRequest, response: web.StreamResponse) -> None:
-        """Tell a reader of events that the rest is lost; inside an event, and else, the connection breaks."""
-        if self.is_stream and self._end.endswith((b"\n\n", b"\r\n\r\n", b"\r\r")):
-            text = "the upstream was lost before the end of its answer"
-            await response.write(write_error_event(self._wire, "upstream-lost", text))
+        """Tell a reader of events that the rest is lost; else the connection breaks."""
+        if self.is_stream:
+            # the name of an event that has no data yet is replaced by the next one
+            last = (self._end.splitlines() or [b""])[-1]
+            end = b"\n\n" if last and not last.startswith(b"event:") else b""
+            await response.write(end + write_error_event(self._wire, *_LOST))
             await response.write_eof()
         elif request.transport is not None:
             request.transport.abort()

@@ -79,6 +79,15 @@ PROVIDERS: Final = (
     Provider("cerebras", ("cerebras",), ("cerebras",), ("cerebras",)),
     Provider("cohere", ("cohere",), ("cohere_chat", "cohere"), ("cohere",)),
     Provider("deepseek", ("deepseek",), ("deepseek",), ("deepseek",)),
+    Provider(
+        "fireworks",
+        ("fireworks-ai",),
+        ("fireworks_ai",),
+        ("fireworks",),
+        # litellm gives 4,096 for those of its other models that it knows nothing of
+        only=r"^(?!.*instruct-(?:long|1b)$)(?:deepseek-[rv][134]|glm|gpt-oss-\d|kimi|llama(?:-v3p|4)"
+        r"|minimax-m[23]|qwen3-(?:coder-)?\d+b-a|qwen3p)",
+    ),
     Provider("github-copilot", ("github-copilot",), ("github_copilot",), ("github-copilot",)),
     Provider("google", ("google",), ("gemini",), ("google",), only="gem|deep-research"),
     Provider("groq", ("groq",), ("groq",), ("groq",)),
@@ -348,6 +357,8 @@ def _chat(models: Mapping[str, Any], provider: Provider) -> Iterator[tuple[str, 
         plain = name.lower()
         if provider.name == "bedrock":
             plain = REGION.sub("", plain)
+        if provider.name == "fireworks":
+            plain = re.sub("^accounts/fireworks/(?:models|routers)/", "", plain)
         hosted = provider.name in {"groq", "together", "vertex"}
         if NOT_CHAT.search(plain) or "*" in plain or ("/" in plain and not hosted):
             continue

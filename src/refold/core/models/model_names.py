@@ -84,6 +84,8 @@ def parse_model_name(model: str, provider: str | None = None) -> ModelName:
     own = canonical_provider(provider) if provider else named
     if own is None and re.fullmatch(_OLLAMA_TAG, plain):
         own = "ollama"
+    if own is None and model.startswith("accounts/fireworks/"):
+        own = "fireworks"
     if own == "bedrock":
         plain = re.sub(_BEDROCK_CALL, "", plain)
     plain = re.sub(_WRAPPING, "", plain).removeprefix("ft:")

@@ -1,7 +1,9 @@
 """A refusal for size is answered by one harder fold and one more request, before a byte has gone out."""
 
+import gzip
 import json
 import threading
+from dataclasses import replace
 
 import pytest
 from client_bodies import ClaudeCode, Codex, Opencode
@@ -102,6 +104,58 @@ def test_a_second_refusal_reaches_the_caller_in_the_upstreams_words(gateway, ups
     assert (reply.status, reply.body) == (expected.status, expected.body)
     assert reply.header("x-refold-fold") == "failed"
     assert len(upstream.seen) == 2
+
+
+def rewrite(value, requested, limit):
+    """The same refusal with other numbers."""
+    text = json.dumps(value).replace("30500", str(requested)).replace(str(LIMIT_TOKENS), str(limit))
+    return json.loads(text)
+
+
+@pytest.mark.parametrize(("requested", "limit"), [(2_100_000, 2_000_000), (6_000, 3_000)])
+@pytest.mark.parametrize(
+    ("client", "make"),
+    [
+        (ClaudeCode(words=500), lambda *sizes: answer_json(rewrite(ANTHROPIC, *sizes), 400)),
+        (Opencode(words=500), lambda *sizes: answer_json(rewrite(OPENAI, *sizes), 400)),
+        (Codex(words=500), lambda *sizes: stream(event(CREATED) + event(rewrite(FAILED, *sizes)))),
+    ],
+)
+def test_a_refusal_with_numbers_unlike_ours_is_recovered_and_teaches_nothing(
+    gateway, upstream, client, make, requested, limit
+):
+    """It is the upstream's own word on this request, however it counts."""
+    upstream.script = [make(requested, limit), answer_json({"fine": True})]
+    reply = play(gateway, client.request(STEPS))
+    assert (reply.status, reply.header("x-refold-fold"), len(upstream.seen)) == (200, "made", 2)
+    came, sent = (refold.count(b.get("messages", b.get("input"))) for b in (s.json for s in upstream.seen))
+    assert sent < came * min(0.8, limit / requested)
+    other = replace(client, session="other", task="Something else")
+    assert play(gateway, other.request(STEPS)).header("x-refold-fold") == "none"
+
+
+@pytest.mark.parametrize(
+    "refuse",
+    [
+        answer(413, b""),
+        answer(413, b"<html>413 Request Entity Too Large</html>", [("Content-Type", "text/html")]),
+        answer_json({"error": {"message": "too large"}}, 413),
+        answer(400, b""),
+        answer(400, gzip.compress(json.dumps(ANTHROPIC).encode()), [("Content-Encoding", "gzip")]),
+    ],
+)
+def test_a_refusal_by_its_status_or_compressed_is_recovered(gateway, upstream, refuse):
+    upstream.script = [refuse, answer_json({"fine": True})]
+    reply = play(gateway, ClaudeCode(words=500).request(STEPS))
+    assert (reply.status, reply.header("x-refold-fold"), len(upstream.seen)) == (200, "made", 2)
+    assert len(upstream.seen[1].body) < len(upstream.seen[0].body) * 0.8
+
+
+def test_a_compressed_error_of_any_size_is_passed_on(gateway, upstream):
+    page = gzip.compress(b" " * 2_000_000)
+    upstream.script = [answer(400, page, [("Content-Encoding", "gzip")])]
+    reply = play(gateway, ClaudeCode(words=500).request(STEPS))
+    assert (reply.status, reply.body, len(upstream.seen)) == (400, page, 1)
 
 
 def test_the_next_request_begins_with_the_harder_fold(gateway, upstream):

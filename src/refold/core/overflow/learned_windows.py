@@ -85,6 +85,16 @@ def agrees_with_request(info: OverflowInfo, sent: int) -> bool:
     return size is None or size <= MOST_UNDERCOUNTED * sent
 
 
+def scale_to_request(info: OverflowInfo, sent: int) -> OverflowInfo:
+    """Return a refusal in tokens of our own count: its limit is the share of the request that would fit.
+
+    >>> scale_to_request(OverflowInfo("anthropic", 200_000, 250_000), 4_000)
+    OverflowInfo(provider='anthropic', limit=3200, requested=4000)
+    """
+    limit = sent * info.limit // info.requested if info.limit and info.requested else None
+    return OverflowInfo(info.provider, limit, sent)
+
+
 def limit_after_refusal(known: int | None, info: OverflowInfo, *, sent: int | None) -> int | None:
     """Return the window to use after a refusal; None if nothing is known.
 

@@ -5,11 +5,13 @@ are held back for a moment, so that a refusal right behind them can still be ans
 """
 
 import json
-from collections.abc import Callable
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from refold.clients.http.sse import SseParser
 from refold.core.overflow.detect import find_block_refusal, is_thinking_refusal, overflow
+from refold.gateway.history.decoding import decode_body
+from refold.gateway.http.forwarding import Answer
+from refold.gateway.http.refusals import Refusal
 from refold.session.chunks import ProviderChunks
 
 HELD_SECONDS: Final = 2.0
@@ -21,25 +23,7 @@ _NEVER_SIZE: Final = frozenset({401, 403, 404, 408, 409, 429})
 """Statuses that say something else, whatever their words are."""
 
 
-class HeldAnswer(Protocol):
-    """An answer whose first pieces can be held back."""
-
-    @property
-    def status(self) -> int:
-        """The status of the answer."""
-        ...
-
-    @property
-    def is_stream(self) -> bool:
-        """True for a stream of events."""
-        ...
-
-    async def hold(self, *, seconds: float, max_bytes: int, look: Callable[[bytes], bool]) -> bytes:
-        """Hold pieces back until `look` is true of one, and return them."""
-        ...
-
-
-async def read_refusal(answer: HeldAnswer, *, is_folded: bool) -> Any | None:
+async def read_refusal(answer: Answer, *, is_folded: bool) -> Any | None:
     """Return a refusal that a smaller or simpler request may answer, as `observe` takes it; else None.
 
     is_folded   True if the upstream got a view of ours: then it may refuse what a fold has left behind
@@ -48,7 +32,7 @@ async def read_refusal(answer: HeldAnswer, *, is_folded: bool) -> Any | None:
         if answer.status in _NEVER_SIZE or answer.is_stream:
             return None
         text = await answer.hold(seconds=_ERROR_SECONDS, max_bytes=_ERROR_BYTES, look=lambda _piece: False)
-        return _read_error(text, is_folded=is_folded)
+        return _read_error(answer, text, is_folded=is_folded)
     if not answer.is_stream:
         return None
     reader = _FirstEvents(is_folded=is_folded)
@@ -56,10 +40,19 @@ async def read_refusal(answer: HeldAnswer, *, is_folded: bool) -> Any | None:
     return reader.refusal
 
 
-def _read_error(text: bytes, *, is_folded: bool) -> Any | None:
+def _read_error(answer: Answer, body: bytes, *, is_folded: bool) -> Any | None:
+    try:
+        text = decode_body(body, answer.encoding, _ERROR_BYTES)
+    except Refusal:  # too long for an error
+        return None
+    text = body if text is None else text
+    if not text and not answer.upstream.content.is_eof():  # it may have more to say
+        return None
     value = _parse(text)
     error = value if value is not None else text.decode("utf-8", "replace")
-    return error if _is_refusal(error, is_folded=is_folded) else None
+    # the status alone may be the refusal: a 413 with any words, a 400 without
+    size = overflow({"status": answer.status, "body": error})
+    return size or (error if _is_refusal(error, is_folded=is_folded) else None)
 
 
 def _is_refusal(error: Any, *, is_folded: bool) -> bool:

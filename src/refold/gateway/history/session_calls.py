@@ -39,6 +39,7 @@ from refold.session.many import Sessions, find_session
 from refold.session.opening import find_store
 from refold.session.results import Ready
 from refold.session.session import Session
+from refold.session.steps.observe import observe
 from refold.stores import Store
 
 _LOGGER: Final = logging.getLogger("refold.gateway")
@@ -232,7 +233,8 @@ class SessionCalls:
         if turn.split is None or turn.number != conversation.requests:
             return None
         session = self._get_session(conversation, wire)
-        observed = session.observe(refusal)
+        flow = observe(session.state, refusal, is_own=True)
+        observed = session._run_without_store(flow)  # noqa: SLF001  # as its own `observe` does
         if not observed.send_again or observed.messages is None:
             return None
         budget, size = observed.budget, conversation.size

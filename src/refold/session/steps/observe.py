@@ -60,8 +60,11 @@ LEAST_LIMIT: Final = 512
 """A limit that is believed for one turn: no server is started with less. A lower number is no limit."""
 
 
-def observe(state: SessionState, answer: Any) -> SessionFlow[Observed]:
-    """Take in a response or an error, and return whether to send the turn again."""
+def observe(state: SessionState, answer: Any, *, is_own: bool = False) -> SessionFlow[Observed]:
+    """Take in a response or an error, and return whether to send the turn again.
+
+    is_own   True if an error is surely about this request, and does not quote that of another one
+    """
     if state.position.stale:
         yield from load(state)
     response = read_response(answer)
@@ -73,7 +76,7 @@ def observe(state: SessionState, answer: Any) -> SessionFlow[Observed]:
     refusal = None if _has_answered(answer, response) else overflow(answer)
     if refusal is not None:
         sent = _find_request(state, refusal.requested).estimate
-        if not learned_windows.agrees_with_request(refusal, sent):
+        if not is_own and not learned_windows.agrees_with_request(refusal, sent):
             named = refusal.requested or refusal.limit
             return Observed(
                 reason=f"no refusal of this request: it names {named:,} tokens, {sent:,} were sent"
@@ -330,7 +333,7 @@ def _recover(state: SessionState, info: OverflowInfo, *, stated: bool = True) ->
     known = yield from context_state(state)
     sent = _find_request(state, info.requested).estimate
     learned = learned_windows.learn_from_refusal(known.window.tokens, info, sent=sent, at=state.now())
-    if learned is not None:
+    if learned is not None and learned_windows.agrees_with_request(info, sent):
         if stated and learned.stated:  # a guess is for this session only
             note, key = learned.note, learned_windows.note_key(settings.endpoint, settings.model or "")
             yield StoreCall(lambda: state.log.put_note(key, note))
@@ -370,6 +373,8 @@ def _judge_refusal(state: SessionState, known: ContextState, info: OverflowInfo,
 
     sent   the size of the refused request, by our own count
     """
+    if not learned_windows.agrees_with_request(info, sent):  # it is true, yet of another way to count
+        info = learned_windows.scale_to_request(info, sent)
     limit = None if info.limit is None or info.limit < LEAST_LIMIT else info.limit
     # A limit above the known window is believed too: the size that was refused is counted against it.
     window = known.window if limit is None else replace(known.window, tokens=limit)

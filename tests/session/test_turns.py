@@ -18,6 +18,7 @@ FAILED = {
         "error": {"code": "context_length_exceeded", "message": "Your input exceeds the context window."},
     },
 }
+FAILED_CHAT = {"error": FAILED["response"]["error"]}
 
 
 def response(text="fine", tokens=900):
@@ -233,7 +234,9 @@ class TestStream:
         assert list(opened().stream(Provider(ANTHROPIC[:2]), talk(1))) == ANTHROPIC[:2]
 
     @pytest.mark.parametrize(
-        "refusal", [TOO_LONG, [TOO_LONG], [RESPONSES[0], FAILED]], ids=["call", "chunk", "event"]
+        "refusal",
+        [TOO_LONG, [TOO_LONG], [RESPONSES[0], FAILED], [FAILED_CHAT]],
+        ids=["call", "chunk", "event", "chat"],
     )
     def test_a_refusal_before_the_first_words_is_sent_once_more(self, refusal):
         session, provider = opened(), Provider(refusal, RESPONSES)
@@ -268,7 +271,7 @@ class TestStream:
         async def go():
             session = refold.aopen("talk", store="memory:", window=8_000)
             provider = Provider(
-                TOO_LONG, [RESPONSES[0], FAILED], ANTHROPIC, ANTHROPIC[:2], [*CHAT[:1], TOO_LONG], CHAT
+                [FAILED_CHAT], [RESPONSES[0], FAILED], ANTHROPIC, ANTHROPIC[:2], [*CHAT[:1], TOO_LONG], CHAT
             )
 
             async def play(messages):

@@ -15,7 +15,8 @@ _OPENING: Final = frozenset(
     {"message_start", "ping", "response.created", "response.in_progress", "response.queued"}
 )
 """Events before the first words. They are held back, so that a refusal right behind them can be recovered."""
-_FAILED: Final = frozenset({"error", "response.failed", "response.error"})
+FAILED: Final = frozenset({"error", "response.failed", "response.error"})
+"""Events that may be a refusal; a chat server sends a chunk with `error` and no type."""
 _PROVIDERS: Final = {
     "choices": "openai_chat",
     "candidates": "gemini",
@@ -54,7 +55,8 @@ class ProviderChunks:
 
     def find_refusal(self, chunk: Any) -> Any | None:
         """Return a chunk that is a refusal which can be recovered."""
-        if _read_kind(chunk) not in _FAILED:
+        error = chunk.get("error") if isinstance(chunk, dict) else getattr(chunk, "error", None)
+        if not error and _read_kind(chunk) not in FAILED:
             return None
         data = _to_fields(chunk)
         is_known = overflow(data) is not None or find_block_refusal(data) or is_thinking_refusal(data)

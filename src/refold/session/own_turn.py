@@ -10,14 +10,13 @@ from typing import Any, Final, Protocol
 
 from refold.core.overflow.detect import overflow
 from refold.errors import Overflow
+from refold.session.chunks import FAILED
 from refold.session.drivers import SessionFlow
 from refold.session.results import Observed, Ready
 from refold.session.state.session_state import SessionState
 from refold.session.steps.observe import observe
 from refold.session.steps.prepare import prepare
 
-_FAILED: Final = frozenset({"error", "response.error", "response.failed"})
-"""Kinds of events that may be a refusal."""
 _TRIES: Final = 3
 """How often a list is handed in again. Another turn can only come between while a model writes a summary."""
 
@@ -92,8 +91,10 @@ class _OwnList:
 
 
 def _may_be_refusal(answer: Any) -> bool:
-    is_event = isinstance(answer, Mapping) and answer.get("type") in _FAILED
-    return is_event or isinstance(answer, BaseException | str)
+    if isinstance(answer, Mapping):
+        is_error = bool(answer.get("error")) and not answer.keys() & {"choices", "output"}
+        return is_error or answer.get("type") in FAILED
+    return isinstance(answer, BaseException | str)
 
 
 class OwnTurn:

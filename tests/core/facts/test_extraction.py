@@ -95,6 +95,11 @@ class TestPeople:
         assert told(found, "decision") == [("The root cause is the cache.", "")]
         assert told(found, "promise") == [("I'll remind you tomorrow.", "")]
 
+    def test_a_question_or_the_head_of_a_list_is_no_answer(self):
+        text = "Could you tell me your user ID 4711? Your flights are these, as of 2024-05-01:\nThe first leaves at noon."
+        assert told(facts(assistant(text)), "answer") == [("The first leaves at noon.", "")]
+        assert told(facts(assistant("Would you like to buy it for $30?")), "answer") == []
+
     def test_reminders_of_programs_are_no_words_of_the_user(self):
         found = facts(user("Go on.<system-reminder>Always use tabs.</system-reminder>"))
         assert [fact.text for fact in found.facts if fact.kind in USER_KINDS] == ["Go on."]
@@ -278,6 +283,11 @@ class TestTools:
         assert [text for text, about in told(found, "name") if about == "files"] == ["nginx.conf"]
         found = facts(assistant("```python\nimport os\nimport app.conf\n```\nNow import data.csv\nand go."))
         assert [text for text, about in told(found, "name") if about == "files"] == ["data.csv"]
+
+    def test_the_keys_of_data_name_nothing(self):
+        data = '{"first_name": "Sofia", "born_at": "1950-06-24T15:10", "card": "gift_card_7091239", "id": "I57WUD"}'
+        found = facts(call("find", id="a", who="x"), result("a", data))
+        assert told(found, "name") == [("gift_card_7091239", "ids"), ("I57WUD", "ids")]
 
     def test_the_lines_of_a_listing_weigh_less_than_a_number_alone_and_a_door_more(self):
         output = "1001 x\n1002 y\n1003 z\n2040 w\nsetup.py\nother.py"

@@ -22,6 +22,9 @@ from refold.core.outputs.trouble import (
 TRACE = "Traceback (most recent call last):\n  File \"a.py\", line 3, in f\n    x['a']\nKeyError: 'a'\n"
 
 
+NESTED = "name Ada Lo, at x 3 on true"
+
+
 class TestOutcome:
     @pytest.mark.parametrize(
         ("text", "said"),
@@ -52,7 +55,7 @@ class TestOutcome:
             ("Please give exactly one action.\nOr submit.", "2 lines: Please give exactly one action."),
             ("Title of a page\n" + "words of it\n" * 40, "41 lines: Title of a page"),
             ("A sentence that says it.", "A sentence that says it."),
-            ('{"error": "TypeError: bad"}', 'JSON: {"error": "TypeError: bad"}'),
+            ('{"error": "TypeError: bad"}', "error TypeError: bad"),
             ("Chunk ID: 12\nProcess exited with code 4\nOutput:\nboom", "exit code 4: boom"),
             (TRACE.replace("KeyError: 'a'", "KeyError"), "4 lines: KeyError at x['a']"),
             ("The last command <command>make</command> timed out", "The last command make timed out"),
@@ -79,12 +82,30 @@ class TestOutcome:
             ),
             ("---\nfirst words of a thing\n***", "3 lines: first words of a thing"),
             ("---\n***\n", "2 lines: ***"),
-            ('{"status": "ok", "items": [1, 2]}', 'JSON: {"status": "ok", "items": [1, 2]}'),
+            ('{"items": [1, 2], "status": "ok", "next": null, "more": []}', "status ok, items 1, 2"),
+            ('[{"price": 3, "number": "H1"}, {"price": 3, "number": "H2"}]', "2 items: H1, H2"),
+            ('[[{"city": "Oslo"}], [{"city": "Rome"}]]', "2 items: Oslo, Rome"),
+            ('[{"open": true}]', "1 item"),
+            ("[]", "0 items"),
+            ("{}", "no other values"),
+            ('{"list": [1, 2, 3, 4, 5, 6, 7, 8]}', "list 1, 2, 3, 4, 5, 6 and 2 more"),
+            ('{"cards": {"card_1": {"left": 5}, "card_2": {"left": 0}}}', "cards card_1, card_2"),
+            ('{"name": {"first": "Ada", "last": "Lo"}, "at": {"x": 3, "on": true}}', NESTED),
             ("\x1b[31mred\x1b[0m", "red"),
         ],
     )
     def test_says_what_came_out(self, text, said):
         assert read_outcome(text).line == said
+
+    def test_data_do_not_repeat_what_was_asked_for(self):
+        text = '{"booking": "OBUT9V", "origin": "IAH", "cabin": "economy", "x": "9"}'
+        told = read_outcome(text, action="find_booking(booking=OBUT9V, bags=9)")
+        assert told.line == "origin IAH, cabin economy, x 9"
+
+    def test_data_are_told_within_the_limit(self):
+        text = json.dumps({f"field{i}": f"value {i}" for i in range(90)})
+        told = read_outcome(text, 60)
+        assert told.line == "field0 value 0, field1 value 1, field2 value 2, field3 …"
 
     def test_a_failure_that_the_caller_knows_of(self):
         assert read_outcome("", failed=True).line == "failed, no output"

@@ -518,6 +518,21 @@ class TestJson:
         many = json.loads(shrink(json.dumps({f"key {i}": "value" * 9 for i in range(90)}), 60))
         assert any(re.fullmatch(r"\[\.\.\. \d+ keys left out\]", key) for key in many)
 
+    def test_no_marker_stands_for_what_is_no_longer_than_it(self):
+        legs = [{"from": "DFW", "to": "ATL", "number": f"H{i}", "price": 100 + i} for i in range(40)]
+        value = json.loads(shrink(json.dumps({"legs": legs, "paid": [{"card": "c1", "sum": 7}]}), 130))
+        shown = [leg for leg in value["legs"] if isinstance(leg, dict)]
+        assert shown
+        assert all(leg in legs for leg in shown)
+        assert value["paid"] == [{"card": "c1", "sum": 7}]
+        few = json.loads(shrink(json.dumps(["x" * 200, 1, 2, "y" * 200]), 80))
+        assert few[1:3] == [1, 2]
+
+    def test_keys_whose_value_is_the_same_everywhere_come_last(self):
+        texts = {"status": "available", "route": "over the northern line " * 5, "note": "nothing here " * 9}
+        shrunk = shrink(json.dumps([{**texts, "number": f"HAT{i:03}"} for i in range(9)]), 26)
+        assert shrunk.startswith('[{"number": "HAT000", "[... 3 keys left out')
+
     def test_numbers_are_written_as_they_were(self):
         text = '{"a": 1.50, "b": 1e5, "c": 123456789012345678901234567890, "d": [' + "0.10, " * 400 + "NaN]}"
         shrunk = shrink(text, 60)

@@ -58,6 +58,8 @@ _ASSIGNS: Final = (" =", "=", ":", " is", " was", " to", "->", "→")
 """Signs between a name and its value."""
 _PHRASE_END: Final = re.compile(r"(?:\w(?:[\w.'’/\\-]*\w)?[ \t]+){0,5}\w(?:[\w.'’/\\-]*\w)?$")
 """The last words of a text without a stop or a bracket between them; a name has no more."""
+_JSON_KEY: Final = re.compile(r'"[\w .-]{1,80}" ?:')
+"""A key of JSON: every answer of an interface has the same ones, and nobody asks for them again."""
 _FILE_AT_LINE_START: Final = re.compile(r"^([\w./@-]{2,200}\.\w{1,8})[:-]\d{0,7}[:-]?")
 """A line of a search: `src/app.py:12: ...`."""
 
@@ -171,7 +173,7 @@ class FactCollector:
 
     def add_outcome(self, command: str, output: str, at: int, *, failed: bool) -> None:
         """Note in one line what a command led to, and what went wrong."""
-        outcome = read_outcome(output, OUTCOME_CHARS, failed=failed)
+        outcome = read_outcome(output, OUTCOME_CHARS, failed=failed, action=command)
         line = _without_instruction(outcome.line)
         if outcome.has_failed:
             line = FAILED + line.removeprefix(FAILED)
@@ -202,7 +204,10 @@ class FactCollector:
     def add_output_names(self, output: str, file: str, at: int) -> None:
         """Note the names in a tool's output."""
         # Of a short output three times as many names are used again (docs/decisions/0012-facts.md).
-        self.add_names(read_ends(output), file, at, 1.35 if len(output) < SHORT_OUTPUT else 1.0)
+        text = read_ends(output)
+        if text.lstrip()[:1] in {"{", "["}:
+            text = _JSON_KEY.sub(" ", text)
+        self.add_names(text, file, at, 1.35 if len(output) < SHORT_OUTPUT else 1.0)
 
     def add_names(self, text: str, file: str, at: int, weight: float) -> str:
         """Note the names of a text with the file they stand in; return the file that the text is about."""

@@ -29,7 +29,11 @@ _VERSION: Final = re.compile(r"v?\d{1,5}(?:\.\d{1,6}){1,3}(?:[a-z-]{0,6}\d{0,4})
 _HASH: Final = re.compile(r"(?=[0-9a-f]{0,39}\d)(?=[0-9a-f]{0,39}[a-f])[0-9a-f]{7,64}")
 _UUID: Final = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _TICKET: Final = re.compile(r"[A-Za-z]{2,12}-\d{1,8}")
+_DATE: Final = re.compile(r"\d{4}-\d\d-\d\d(?:T\d\d)?")
+"""A day, or the part of a point in time before its first colon; its numbers name nothing."""
 _NUMBER: Final = re.compile(r"\d{4,12}")
+_NUMBERED: Final = re.compile(r"[A-Za-z_]{1,60}_\d{4,20}")
+"""A word with a long number, such as `order_4196779`: the id of one thing."""
 _SNAKE_CASE: Final = re.compile(r"[A-Za-z_]\w{0,80}_\w{0,80}|_[A-Za-z]\w{1,80}")
 _CAMEL_CASE: Final = re.compile(
     r"[A-Za-z][a-z0-9]{1,40}(?:[A-Z][a-z0-9]{0,40}){1,8}|[A-Z]{2,10}[a-z][A-Za-z0-9]{1,60}"
@@ -109,8 +113,10 @@ def _read_word(word: str) -> tuple[Entity, ...]:
             entities.append((piece, FILE))
         elif _VERSION.fullmatch(piece):
             entities.append((piece, VERSION))
-        elif _TICKET.fullmatch(piece):
+        elif _TICKET.fullmatch(piece) or _NUMBERED.fullmatch(piece):
             entities.append((piece, ID))
+        elif _DATE.fullmatch(piece):
+            continue
         else:
             entities += [entity for part in re.split(r"[.@~-]", piece) if (entity := _read_identifier(part))]
     return tuple(entities)
@@ -136,7 +142,7 @@ def _read_identifier(part: str) -> Entity | None:
         return (part, NUMBER) if _NUMBER.fullmatch(part) else None
     if _SNAKE_CASE.fullmatch(part) and part.strip("_"):
         return part, TEST if part.startswith("test_") else CONSTANT if part.isupper() else FUNCTION
-    if _CAMEL_CASE.fullmatch(part):
+    if _CAMEL_CASE.fullmatch(part) and not part.isupper():
         if part.endswith(("Error", "Exception", "Warning")):
             return part, ERROR
         return part, CLASS if part[0].isupper() else FUNCTION

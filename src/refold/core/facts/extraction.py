@@ -260,7 +260,9 @@ def _find_answer(text: str) -> str:
     """Find the sentence of an answer that tells most: that with most numbers and names, else the first."""
     sentences = [each for each in split_sentences(text[:ANSWER_CHARS]) if len(each) > LEAST_ANSWER]
     sentences.sort(key=lambda each: -_count_specific(each[:LONGEST_ANSWER]))
-    telling = next((each for each in sentences if not is_instruction(each)), "")
+    # A question, and a line that only leads to a list, answer nothing.
+    answers = (each for each in sentences if not each.rstrip().endswith(("?", "？", ":", "：")))
+    telling = next((each for each in answers if not is_instruction(each)), "")
     return telling if len(telling) <= LONGEST_ANSWER else f"{telling[:LONGEST_ANSWER].rpartition(' ')[0]} …"
 
 

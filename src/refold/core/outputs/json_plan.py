@@ -2,12 +2,12 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Final
 
-from refold.core.outputs.line_plan import cut_line, mark_gap
+from refold.core.outputs.line_plan import WORTH_A_MARKER, cut_line, mark_gap
 from refold.core.outputs.trouble import is_failure
 
 DEEPEST: Final = 60
@@ -31,6 +31,12 @@ FIRST_KEYS: Final = frozenset(
     }
 )
 """Keys that say what came out; they get room before the others."""
+NAME_ENDS: Final = ("id", "name", "number", "title", "code", "key", "path", "url")
+"""Ends of the keys under which an object has its name."""
+MOST_NAMES: Final = 6
+"""Names of a list that are told; a number stands for the others."""
+TOLD_CHARS: Final = 60
+"""Characters of one value that is told: a name or a short phrase."""
 
 
 class _Number(str):
@@ -52,6 +58,8 @@ class JsonPlan:
     """Characters of each list and object when written whole, by identity."""
     odd: Mapping[int, frozenset[str]] = field(repr=False)
     """Keys of an object whose values hardly any other object of its list has, by identity."""
+    same: Mapping[int, frozenset[str]] = field(repr=False)
+    """Keys of an object under which all objects of its list have one value, by identity."""
 
     def render(self, max_chars: int) -> str:
         """Return the value as JSON in about this many characters."""
@@ -60,6 +68,24 @@ class JsonPlan:
     def best(self) -> str:
         """Return the shortest JSON of the value."""
         return self.render(0)
+
+    def tell(self, max_chars: int, known: str = "") -> str:
+        """Say in a line what the value holds: its fields, and the names in its lists.
+
+        known   what is told already, such as the arguments of the call: fields do not repeat it
+        """
+        if isinstance(self.value, list):
+            number = f"{len(self.value)} item{'' if len(self.value) == 1 else 's'}"
+            return ": ".join(filter(None, (number, _tell_list(self.value))))
+        pieces: list[str] = []
+        left = max_chars
+        fields = sorted(self.value.items(), key=lambda field: field[0].lower() not in FIRST_KEYS)
+        for key, item in fields:
+            shown = _tell_value(item)
+            if shown and left > 0 and (len(shown) < 3 or shown not in known):
+                pieces.append(f"{key} {shown}")
+                left -= len(pieces[-1]) + 2
+        return ", ".join(pieces) or "no other values"
 
     def _size(self, value: Any) -> int:
         return self.sizes.get(id(value), 0) or len(_write_scalar(value))
@@ -80,11 +106,16 @@ class JsonPlan:
         for key, item in value.items():
             if key in shares:
                 pieces.append(f"{_write_scalar(key)}:{self.gap}{self._write(item, shares[key], depth + 1)}")
-        if left_out := [key for key in value if key not in shares]:
-            names = ", ".join(left_out[:3])
-            facts = names if len(left_out) <= 3 and len(names) <= SMALLEST else ""
-            pieces.append(f"{_write_scalar(mark_gap(len(left_out), 'key', facts))}:{self.gap}null")
+        if marker := self._mark_keys(value, shares):
+            pieces.append(f"{marker}:{self.gap}null")
         return self._join("{", pieces, "}", depth)
+
+    def _mark_keys(self, value: dict[str, Any], shares: Mapping[str, int]) -> str:
+        """Return the marker for the keys that have no share; "" if all have one."""
+        left_out = [key for key in value if key not in shares]
+        names = ", ".join(left_out[:3])
+        facts = names if len(left_out) <= 3 and len(names) <= SMALLEST else ""
+        return _write_scalar(mark_gap(len(left_out), "key", facts)) if left_out else ""
 
     def _least(self, key: str, value: Any) -> int:
         """Return the characters that a key's value gets before anything is shared."""
@@ -92,8 +123,10 @@ class JsonPlan:
 
     def _share(self, value: dict[str, Any], room: int, depth: int) -> dict[str, int]:
         """Return the characters for each key that is kept: those that say most first, small values whole."""
-        odd = self.odd.get(id(value), frozenset())
-        keys = sorted(value, key=lambda key: (key not in odd) + (key.lower() not in FIRST_KEYS))
+        odd, same = (kinds.get(id(value), frozenset()) for kinds in (self.odd, self.same))
+        keys = sorted(
+            value, key=lambda key: (key not in odd) + (key.lower() not in FIRST_KEYS) + 2 * (key in same)
+        )
         kept: list[str] = []
         free = room - 2
         for key in keys:
@@ -108,20 +141,30 @@ class JsonPlan:
             least = self._least(key, value[key])
             shares[key] = min(self._size(value[key]), least + max(0, free) // left)
             free -= shares[key] - least
-        return shares
+        rest = {key: self._size(value[key]) for key in value if key not in shares}
+        worth = WORTH_A_MARKER * len(self._mark_keys(value, shares))
+        return shares | rest if sum(len(key) + size for key, size in rest.items()) <= worth else shares
 
     def _write_list(self, value: list[Any], room: int, depth: int) -> str:
         kept = self._choose_items(value, room, depth)
         pieces: list[str] = []
-        left_out = 0
+        left_out: list[Any] = []
         for place, item in enumerate(value):
             if place in kept:
-                pieces += self._mark(left_out)
+                pieces += self._mark_items(left_out, depth)
                 pieces.append(self._write(item, kept[place], depth + 1))
-                left_out = 0
+                left_out = []
             else:
-                left_out += 1
-        return self._join("[", [*pieces, *self._mark(left_out)], "]", depth)
+                left_out.append(item)
+        return self._join("[", [*pieces, *self._mark_items(left_out, depth)], "]", depth)
+
+    def _mark_items(self, items: list[Any], depth: int) -> list[str]:
+        """Return the marker for items that are left out, or the items themselves if they are no longer."""
+        marker = _write_scalar(mark_gap(len(items), "item"))
+        sizes = [self._size(item) for item in items]
+        if sum(sizes) > WORTH_A_MARKER * len(marker):
+            return [marker]
+        return [self._write(item, size, depth + 1) for item, size in zip(items, sizes, strict=True)]
 
     def _choose_items(self, value: list[Any], room: int, depth: int) -> dict[int, int]:
         """Return the characters for each item that is kept: trouble, both ends, odd ones, then the first."""
@@ -139,10 +182,6 @@ class JsonPlan:
             kept[place] = share
             free -= share + gap
         return kept
-
-    def _mark(self, left_out: int) -> Iterator[str]:
-        if left_out:
-            yield _write_scalar(mark_gap(left_out, "item"))
 
     def _gap(self, depth: int) -> int:
         return self.indent * depth + 1
@@ -167,8 +206,10 @@ def parse_json(text: str) -> JsonPlan | None:
     indent = min(8, len(second) - len(second.lstrip(" ")))
     sizes: dict[int, int] = {}
     odd: dict[int, frozenset[str]] = {}
+    same: dict[int, frozenset[str]] = {}
     gap = " " if indent or '": ' in text else ""
-    return JsonPlan(value, indent, gap, sizes, odd) if _measure(value, indent, 1, sizes, odd) else None
+    is_readable = _measure(value, indent, 1, sizes, (odd, same))
+    return JsonPlan(value, indent, gap, sizes, odd, same) if is_readable else None
 
 
 def is_json_lines(lines: Sequence[str]) -> bool:
@@ -184,29 +225,80 @@ def cut_json_line(line: str, max_chars: int) -> str:
     return shorter if 0 < len(shorter) < len(line) else cut_line(line, max_chars)
 
 
+def _tell_value(value: Any) -> str:
+    """Return a value in a few words; "" if it is empty."""
+    if isinstance(value, list):
+        return _tell_list(value)
+    if isinstance(value, dict):
+        if all(isinstance(item, dict) for item in value.values()):
+            return _join_names(list(value))
+        shown = ((key, item, _tell_value(item)) for key, item in value.items())
+        # A text tells by itself what it is; a number does not.
+        return " ".join(text if _is_text(item) else f"{key} {text}" for key, item, text in shown if text)
+    text = "" if value is None else value if isinstance(value, str) else _write_scalar(value)
+    return " ".join(text[: 4 * TOLD_CHARS].split())[:TOLD_CHARS]
+
+
+def _tell_list(values: list[Any]) -> str:
+    """Return a list by the names of its objects, or by its values; "" if they have none."""
+    inner = [item for value in values for item in (value if isinstance(value, list) else (value,))]
+    objects = [item for item in inner if isinstance(item, dict)]
+    is_plain = len(objects) < len(inner)
+    return _join_names([_tell_value(item) for item in inner] if is_plain else _find_names(objects))
+
+
+def _find_names(items: Sequence[dict[str, Any]]) -> list[str]:
+    """Return the names of objects: the values of a key that each of them has, and hardly two the same."""
+    columns = {
+        key: [_tell_value(item.get(key)) for item in items]
+        for key in (items[0] if items else ())
+        if all(isinstance(item.get(key), str) for item in items)
+    }
+    named = [column for column in columns.values() if 2 * len(set(column)) > len(items)]
+    by_key = [columns[key] for key in columns if key.lower().endswith(NAME_ENDS) and columns[key] in named]
+    return next(iter((*by_key, *named)), [])
+
+
+def _join_names(names: Sequence[str]) -> str:
+    more = len(names) - MOST_NAMES
+    return ", ".join(names[:MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
+
+
 def _measure(
-    value: Any, indent: int, depth: int, sizes: dict[int, int], odd: dict[int, frozenset[str]]
+    value: Any,
+    indent: int,
+    depth: int,
+    sizes: dict[int, int],
+    compared: tuple[dict[int, frozenset[str]], dict[int, frozenset[str]]],
 ) -> int:
-    """Note the size of each list and object below a value; return its own, 0 if the nesting is too deep."""
+    """Note the size of each list and object below a value; return its own, 0 if the nesting is too deep.
+
+    compared   get the odd keys of the objects in lists, and those under which all have the same value
+    """
     if not isinstance(value, dict | list):
         return len(_write_scalar(value))
     if depth > DEEPEST:
         return 0
     items = value.values() if isinstance(value, dict) else value
-    inner = [_measure(item, indent, depth + 1, sizes, odd) for item in items]
+    inner = [_measure(item, indent, depth + 1, sizes, compared) for item in items]
     if not all(inner):
         return 0
     if isinstance(value, list):
-        odd.update(_find_odd([item for item in value if isinstance(item, dict)]))
+        objects = [item for item in value if isinstance(item, dict)]
+        for kinds, found in zip(compared, _compare_objects(objects), strict=True):
+            kinds.update(found)
     keys = sum(len(_write_scalar(key)) + 2 for key in value) if isinstance(value, dict) else 0
     sizes[id(value)] = 2 + keys + sum(inner) + len(inner) * (2 + indent * depth) + indent * (depth - 1)
     return sizes[id(value)]
 
 
-def _find_odd(items: Sequence[dict[str, Any]]) -> Iterator[tuple[int, frozenset[str]]]:
-    """Yield the objects that have a rare value under a key with few values, each with these keys.
+def _compare_objects(
+    items: Sequence[dict[str, Any]],
+) -> tuple[dict[int, frozenset[str]], dict[int, frozenset[str]]]:
+    """Find the keys of each object with a value that few others have, and those with one that all have.
 
-    An id differs in every item and tells of none that it is special.
+    Rare values count only under a key with few values: an id differs in every item and tells of none that it
+    is special.
     """
     texts = [
         {key: str(item[key])[:200] for key in item if not isinstance(item[key], dict | list)}
@@ -221,10 +313,12 @@ def _find_odd(items: Sequence[dict[str, Any]]) -> Iterator[tuple[int, frozenset[
         for key, values in counts.items()
         if len(values) * 2 <= len(items)
     }
+    shared = frozenset(key for key, values in counts.items() if max(values.values()) == len(items) > 1)
+    odd: dict[int, frozenset[str]] = {}
     for item, text in zip(items, texts, strict=True):
-        keys = frozenset(key for key, shown in text.items() if shown in rare.get(key, ()))
-        if keys:
-            yield id(item), keys
+        if keys := frozenset(key for key, shown in text.items() if shown in rare.get(key, ())):
+            odd[id(item)] = keys
+    return odd, dict.fromkeys(map(id, items), shared) if shared else {}
 
 
 def _has_trouble(item: Any) -> bool:
@@ -235,8 +329,11 @@ def _tells_trouble(key: str, value: Any) -> bool:
     """True if a field of an object tells of trouble."""
     if key.lower() in {"error", "errors"}:
         return bool(value)
-    is_text = isinstance(value, str) and not isinstance(value, _Number)
-    return is_text and key.lower() in FIRST_KEYS and is_failure(value[:200].upper())
+    return _is_text(value) and key.lower() in FIRST_KEYS and is_failure(value[:200].upper())
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and not isinstance(value, _Number)
 
 
 def _write_scalar(value: Any) -> str:

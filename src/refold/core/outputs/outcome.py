@@ -58,8 +58,12 @@ class ActionOutcome:
     """The line of the output that tells of trouble, if the action failed or nobody knows."""
 
 
-def read_outcome(text: str, limit_chars: int = 160, *, failed: bool = False) -> ActionOutcome:
+def read_outcome(
+    text: str, limit_chars: int = 160, *, failed: bool = False, action: str = ""
+) -> ActionOutcome:
     r"""Read from an output whether its action failed, what went wrong, and what to say in one line.
+
+    action   what is told of the action; data need not repeat it
 
     >>> read_outcome("<returncode>0</returncode>\n<output>\n</output>").line
     'ok, no output'
@@ -81,21 +85,20 @@ def read_outcome(text: str, limit_chars: int = 160, *, failed: bool = False) -> 
     trouble = _find_trouble(lines) if is_bad or kind in _RUNS else ""
     if not trouble and (is_bad or (kind in _RUNS and not code)):
         trouble = next((lines[place] for place in find_warnings(lines)), "")
-    said = _describe_lines(lines, content, kind, trouble, is_bad=is_bad)
+    plan = None if is_bad or kind == "tests" else parse_json(content)
+    said = plan.tell(limit_chars, action) if plan else _describe_lines(lines, kind, trouble, is_bad=is_bad)
     said = " ".join(_TAG.sub("", said).split())
     line = cut_words(f"{state}: {said}" if is_bad else said, limit_chars)
     return ActionOutcome(line, is_bad, "" if code == "0" and not is_bad else trouble.strip())
 
 
-def _describe_lines(lines: Sequence[str], content: str, kind: Kind, trouble: str, *, is_bad: bool) -> str:
+def _describe_lines(lines: Sequence[str], kind: Kind, trouble: str, *, is_bad: bool) -> str:
     if kind == "tests":
         return _describe_tests(lines)
     if is_bad:
         return trouble or _find_telling_line(lines)
     if wrote := _WROTE.match(lines[0]):
         return f"file {wrote[1]}"
-    if plan := parse_json(content):
-        return f"JSON: {' '.join(plan.render(120).split())}"
     if kind in _RUNS and len(lines) > 1:
         return f"{count_lines(lines)} lines: {trouble or _find_result_line(lines)}"
     if len(lines) == 1:

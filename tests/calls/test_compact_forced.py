@@ -10,7 +10,7 @@ import refold
 from fake_provider import FakeProvider, says, status
 from refold.cli import main
 from refold.core.messages.summary_headers import TRUNCATION_MARKER
-from refold.testing import call, result, user
+from refold.testing import Scripted, call, result, user
 
 WINDOWS = [8_000, 32_000, 128_000, 200_000]
 SUMMARY = (
@@ -146,6 +146,28 @@ def test_a_model_that_fails_where_the_window_is_full_is_replaced_by_a_digest_tha
     assert outcome.stages == ("digest",)
     assert "the model failed: RuntimeError: out of order; digest: " in outcome.reason
     assert not says_truncated(outcome.messages)
+
+
+@pytest.mark.parametrize(
+    ("answer", "stage", "asked"), [("Ships and berths.", "summarize", 1), ("Ok so.", "summarize", 2)]
+)
+def test_a_poor_text_of_the_model_stands_before_the_facts(answer, stage, asked):
+    """What leaves was given to the model, so a fold is made of what it said and of what is known."""
+    model = Scripted(answer)
+    outcome = refold.compact(talk(), window=200_000, force=True, ask=model)
+    assert (outcome.stages, len(model.asked)) == ((stage,), asked)
+    assert untold(talk(), outcome, list(map(str, model.asked))) == []
+    text = next(m["content"] for m in outcome.messages if "<refold-summary" in m["content"])
+    assert answer in text
+    assert "## What was answered" in text
+
+
+def test_a_text_that_is_no_summary_is_replaced_by_a_digest_of_what_the_model_was_given():
+    model = Scripted("Sure, I will call the pilot now.")
+    outcome = refold.compact(talk(), window=200_000, force=True, ask=model)
+    assert (outcome.compacted, outcome.stages) == (True, ("digest",))
+    assert untold(talk(), outcome, list(map(str, model.asked))) == []
+    assert "it goes on with the conversation" in outcome.reason
 
 
 def test_the_command_line_says_that_the_model_failed_and_changes_nothing(tmp_path, capsys):

@@ -22,8 +22,9 @@ def numbered(word, turn, count):
     return " ".join(f"{word}{turn * i}" for i in range(count))
 
 
-def test_a_busy_session_in_a_small_window_asks_at_every_fold():
-    """A turn stands between them, however fast they come."""
+@pytest.mark.parametrize(("policy", "times"), [("ripple", 1), ("refold", 2)])
+def test_a_busy_session_in_a_small_window_asks_at_every_fold(policy, times):
+    """A turn stands between them, however fast they come; who tells little is asked once more."""
     asked = []
     session = refold.open(
         "busy",
@@ -31,7 +32,7 @@ def test_a_busy_session_in_a_small_window_asks_at_every_fold():
         window="4k",
         store="memory:",
         now=lambda: 1_000_000.0,
-        policy="ripple",
+        policy=policy,
         ask=lambda ask: asked.append(ask) or "Summary: files were read; all is fine.",
     )
     history = []
@@ -41,7 +42,7 @@ def test_a_busy_session_in_a_small_window_asks_at_every_fold():
         history.append(reply(numbered("x", turn, 200)))
         session.observe({"usage": {"prompt_tokens": ready.budget.used, "completion_tokens": 600}})
     assert len(session.folds()) > 6
-    assert len(asked) == len(session.folds())
+    assert len(session.folds()) <= len(asked) <= times * len(session.folds())
     assert {fold.stages for fold in session.folds()} == {("summarize",)}
 
 

@@ -17,7 +17,8 @@ from refold.stages.summarize import Summarize
 from refold.stages.thinking import DropThinking
 from refold.stages.truncate import Truncate
 
-DIGEST: Final = Grade(stage=Truncate(keep=Before(0), words=digest.write_digest, name="digest"))
+WRITE_DIGEST: Final = Truncate(keep=Before(0), words=digest.write_digest, name="digest")
+DIGEST: Final = Grade(stage=WRITE_DIGEST)
 FLOORS: Final[tuple[Stage, ...]] = (
     Slide(fraction=None, keep_first=0, least=1, role="user"),
     Offload(name="offload all"),
@@ -44,7 +45,7 @@ def make_stages(
     return (
         Dedupe(),
         DropThinking(),
-        Grade(stage=summarize, keep_tokens=keep_tokens),
+        Grade(stage=summarize, keep_tokens=keep_tokens, otherwise=WRITE_DIGEST),
         replace(DIGEST, keep_tokens=keep_tokens),
         *FLOORS,
     )

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Final
 
 from refold.core.compaction.edits import Edit, replace_message
-from refold.core.compaction.flow import Flow, Reply, answer_again, record_replies
+from refold.core.compaction.flow import Failed, Flow, Reply, answer_again, record_replies
 from refold.core.compaction.keep_rules import MeasuredHistory, Segment, find_turn_before
 from refold.core.compaction.layout import Layout, SizedHistory, plan_layout
 from refold.core.compaction.task import Proposal, Step, Task
@@ -88,6 +88,8 @@ class Grade:
     talk_share: float = TALK_SHARE
     keep_tokens: int | None = None
     """Tokens of the newest messages that stay whole; None: as many as the goal allows."""
+    otherwise: Truncate | None = None
+    """Tells what a model was given and told badly, where somebody asked for a compaction."""
 
     @property
     def name(self) -> str:
@@ -223,6 +225,10 @@ class Grade:
         """Wait for the model's text; where it has not the size that was planned, share the rest anew."""
         replies: list[tuple[Reply, ...]] = []
         step = yield from record_replies(proposal, replies)
+        is_answered = any(not isinstance(reply, Failed) for answers in replies for reply in answers)
+        if step.failed and task.only_model and self.otherwise and is_answered:
+            digest = replace(self.otherwise, keep=Before(layout.start))(task)
+            return replace(digest, note=f"{step.note}; {digest.note}", name=self.otherwise.name)
         finished = self._finish(step, rewrites)
         if task.goal is None or not step.edits:
             return finished

@@ -4,7 +4,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from refold.core.compaction.flow import Reply
-from refold.core.facts.ledger import report_kept
 from refold.core.messages.message_text import full_text
 from refold.core.messages.speakers import find_speaker
 from refold.core.summaries.acceptance import (
@@ -75,10 +74,4 @@ class SummaryJudge:
         most = self.output_tokens * 2 if gains else None
         return reject_text(
             text, conversation, tokens=tokens, most=most, nonce=leaving.nonce, asked=self._asked
-        ) or reject_thin(
-            self.tidy(text),
-            sources,
-            tokens=tokens,
-            replaced=replaced,
-            keeps_fact=lambda: bool(report_kept(text, leaving.ledger, 0).kept),
-        )
+        ) or reject_thin(self.tidy(text), sources, replaced=replaced)

@@ -22,7 +22,7 @@ from refold.core.messages.message import EMPTY, SUMMARY, Message, Role, Text
 from refold.core.messages.speakers import find_speaker
 from refold.core.messages.summary_headers import ACKNOWLEDGEMENT
 from refold.core.messages.transcript import Layout, neutralise
-from refold.core.summaries.acceptance import reject_reply
+from refold.core.summaries.acceptance import TELLS_LITTLE, reject_reply
 from refold.core.summaries.provenance import collect_speech, quote_foreign_orders
 from refold.core.summaries.work_state import find_state
 from refold.core.summaries.wrappers import (
@@ -65,6 +65,8 @@ LEAST_SUMMARY: Final = 100
 """Tokens that a summary may have in any case; less is no summary."""
 WORDS_PER_TOKEN: Final = 0.6
 """Words of a token in technical English, about; names and paths have more tokens than words."""
+THIN_SHARE: Final = 0.01
+"""Share of what leaves below which lighter facts stand behind a summary, too."""
 FACTS_SLACK: Final = 8
 """Tokens that a summary and its facts may take more together than alone; too high leaves a fact out."""
 
@@ -166,7 +168,9 @@ class Summarize:
             # model that took its part in the talk reads it as data now.
             apart = leaving.in_window(leaving.task.ask_window)
             text = (yield from self._write_draft(apart, answered)).text
-            if again := judge.reject(leaving, text):
+            # Behind a text that tells little again stand facts, so that no more is lost than without it.
+            again = judge.reject(leaving, text)
+            if again and (isinstance(text, Rejected) or not again.startswith(TELLS_LITTLE)):
                 text = Rejected(f"{why}; asked again: {again}")
         if isinstance(text, Rejected):
             return Step(note=text.why, failed=True)
@@ -223,7 +227,8 @@ class Summarize:
         room = most = min(self.ledger_tokens, int(task.counter.tokens(before) * LEDGER_SHARE))
         if self.room_tokens is not None:  # what the summary leaves of its room is filled with facts
             room = max(0, self.room_tokens - task.counter.tokens(bare) - FACTS_SLACK)
-        count, light = task.counter.plain, room > most
+        is_thin = task.counter.plain(text) < task.counter.tokens(before) * THIN_SHARE
+        count, light = task.counter.plain, room > most or is_thin
         budget, repeats = min(room, spare), not task.recallable
         completed = append_missing_facts(text, ledger, budget, count, light=light, repeats=repeats)
         data = {"facts": ledger.fit_to(STORED_TOKENS).to_json(), "state": covered.state}

@@ -654,34 +654,21 @@ def test_a_terse_summary_passes(text):
 def test_the_demand_grows_with_what_a_text_stands_for(replaced, least):
     words = [f"{chr(97 + n)}word" for n in range(26)]
     for count in range(12):
-        why = reject_thin(
-            " ".join(words[:count]), [" ".join(words * 4)], tokens=9_999, replaced=replaced, keeps_fact=bool
-        )
+        why = reject_thin(" ".join(words[:count]), [" ".join(words * 4)], replaced=replaced)
         assert bool(why) is (count < min(least, 26 // 4))
 
 
 def test_a_talk_that_says_little_is_told_in_few_words():
     talk = ["alpha beta gamma delta " * 90] * 9
-    assert reject_thin("alpha", talk, tokens=99, replaced=4_000, keeps_fact=bool) == ""
-    assert reject_thin("omega", talk, tokens=99, replaced=4_000, keeps_fact=bool).endswith("for 4,000 tokens")
-
-
-def test_less_than_a_hundredth_must_hold_a_fact():
-    talk = ["alpha beta gamma delta " * 90] * 9
-    words = "alpha beta gamma delta"
-    assert "4 tokens for 9,000, and no fact" in reject_thin(
-        words, talk, tokens=4, replaced=9_000, keeps_fact=lambda: False
-    )
-    assert reject_thin(words, talk, tokens=4, replaced=9_000, keeps_fact=lambda: True) == ""
-    assert reject_thin(words, talk, tokens=90, replaced=9_000, keeps_fact=lambda: False) == ""
+    assert reject_thin("alpha", talk, replaced=4_000) == ""
+    assert reject_thin("omega", talk, replaced=4_000).endswith("for 4,000 tokens")
+    assert reject_thin("omega", ["w1 w2 alpha " * 900], replaced=4_000) == ""
 
 
 def test_scripts_without_blanks_are_compared_by_pairs():
     talk = ["修复解析器，不要修改测试文件。部署在星期五是被禁止的。" * 40]
-    assert (
-        reject_thin("解析器要修复，星期五禁止部署。", talk, tokens=99, replaced=4_000, keeps_fact=bool) == ""
-    )
-    assert "too little" in reject_thin("用户 对话 摘要", talk, tokens=99, replaced=4_000, keeps_fact=bool)
+    assert reject_thin("解析器要修复，星期五禁止部署。", talk, replaced=4_000) == ""
+    assert "too little" in reject_thin("用户 对话 摘要", talk, replaced=4_000)
 
 
 @pytest.mark.parametrize("text", ["...", "```\n```", "Summary:", "- \n- ", "42"])

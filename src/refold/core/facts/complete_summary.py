@@ -6,6 +6,7 @@ from typing import Final
 
 from refold.core.facts.ledger import RULE_KINDS, USER_KINDS, FactReport, Ledger, report_kept
 from refold.core.facts.page import (
+    ANSWERED,
     DECIDED,
     DONE,
     FAILED,
@@ -110,6 +111,8 @@ def append_missing_facts(
             fill_changed(page, missing, int(tokens * share))
         else:
             fill_section(page, missing, title, int(tokens * share), brief=True)
+    if light:
+        fill_section(page, missing, ANSWERED, page.left)
     block = _OWN_TAG.sub("&lt;", page.text)
     # Joined sections may have a few tokens more than their pieces; then the summary stays as it is.
     if not block or count(f"\n\n{BEGIN}\n{block}\n{END}") > tokens:

@@ -10,7 +10,7 @@ history smaller is checked by the pipeline.
 """
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from functools import cache, partial
 from math import log2
 from typing import Final
@@ -231,29 +231,25 @@ def find_language(text: str) -> str:
 
 # -- what a text must hold -----------------------------------------------------------------------------------
 
+TELLS_LITTLE: Final = "it tells too little"
 THIN_TOKENS: Final = 250
 """Twice as many tokens need one word of the conversation in their summary, and each doubling one more. Real
 models write dozens (bench/summary_floor.py); a higher demand would turn down terse ones."""
 POOR_TALK: Final = 4
 """Divisor of the different words of a conversation that limits the demand: a talk that says little over and
 over is told in few words."""
-LEAST_SHARE: Final = 0.01
-"""Share of what leaves below which a summary must hold a fact of it."""
 _CONTENT: Final = re.compile(r"[^\W\d_]{3,}")
 _WITHOUT_BLANKS: Final = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]{2,}")
 _STEM: Final = 4
 """Letters by which two forms of a word are taken for one, such as `ship` and `ships`."""
 
 
-def reject_thin(
-    text: str, sources: Iterable[str], *, tokens: int, replaced: int, keeps_fact: Callable[[], bool]
-) -> str:
+def reject_thin(text: str, sources: Iterable[str], *, replaced: int) -> str:
     """Return why a text tells too little of what it stands for; "" if it tells enough.
 
-    `sources`: the texts of what leaves; `tokens`: how long the text is; `replaced`: tokens of what leaves;
-    `keeps_fact`: whether the text holds a fact of the ledger.
+    `sources`: the texts of what leaves; `replaced`: tokens of what leaves.
 
-    >>> reject_thin("Some topics.", ["the parser drops a comma"], tokens=3, replaced=900, keeps_fact=bool)
+    >>> reject_thin("Some topics.", ["the parser drops a comma"], replaced=900)
     'it tells too little: 0 words of the conversation, at least 1 for 900 tokens'
     """
     least = int(log2(max(THIN_TOKENS, replaced) / THIN_TOKENS))
@@ -265,12 +261,10 @@ def reject_thin(
         heard |= find_content(source[:_SAMPLE])
         if len(own & heard) >= least:
             break
-    least = min(least, max(1, len(heard) // POOR_TALK))
+    least = min(least, len(heard) // POOR_TALK)
     if len(own & heard) < least:
         words = f"{len(own & heard)} words of the conversation, at least {least} for {replaced:,} tokens"
-        return f"it tells too little: {words}"
-    if tokens < replaced * LEAST_SHARE and not keeps_fact():
-        return f"it tells too little: {tokens:,} tokens for {replaced:,}, and no fact"
+        return f"{TELLS_LITTLE}: {words}"
     return ""
 
 

@@ -65,8 +65,7 @@ class TestSections:
         opening, note = text.split("\n")[:2]
         assert opening == '<refold-summary generation="1" messages="10" covers="#0-#9" kind="summary">'
         assert (
-            note
-            == "This is a record of earlier messages that were folded away: no request and no permission. "
+            note == "A record of earlier messages: no request and no permission. "
             "State: the assistant was at work and goes on."
         )
         assert section(text, "What the user said") == ["- Fix the login. … Never touch the tests."]

@@ -238,6 +238,23 @@ def steps(number, size=300):
     return made
 
 
+def test_more_is_told_where_people_and_tools_take_turns():
+    def measure_text(spoken):
+        history = [user("Go.")]
+        for n in range(120):
+            history += [
+                call("find", id=f"c{n}", key=f"K{n:03}"),
+                result(f"c{n}", f'{{"port": {n}, "ship": "S{n}"}}'),
+            ]
+            history += [user(f"Is ship {n} in?")] if n % 4 < spoken else []
+        view, _ = graded(task(*history, goal=1_500, protected=[0]))
+        return max(ESTIMATE_COUNTER.message(message) for message in view if message.is_summary)
+
+    sizes = [measure_text(spoken) for spoken in range(4)]
+    assert sizes == sorted(sizes)
+    assert sizes[0] * 1.5 < sizes[-1]
+
+
 class TestView:
     def test_newest_whole_then_shorter_then_told(self):
         history = [user("Build all parts."), *steps(40)]
@@ -285,9 +302,23 @@ class TestView:
         view, step = graded(task(*history, goal=3_000, protected=[0]))
         assert len(view) == len(history)
         assert not any(message.is_summary for message in view)
-        assert (step.note, step.name) == ("3 messages shortened", "shorten")
+        assert (step.note, step.name) == ("2 messages shortened", "shorten")
         assert view[7] == history[7]
         assert ESTIMATE_COUNTER.conversation(view) <= 3_000
+
+    @pytest.mark.parametrize("goal", range(300, 1_200, 60))
+    def test_a_command_that_a_model_wrote_stands_before_its_output(self, goal):
+        """Nothing links the two where no tool is called; a view does not begin between them."""
+        pairs = [
+            (
+                assistant(f"Look.\n```bash\nls {n}\n```"),
+                user(f"<returncode>0</returncode>\n<output>{n}</output>"),
+            )
+            for n in range(40)
+        ]
+        view, _ = graded(task(user("Go."), *(m for pair in pairs for m in pair), goal=goal, protected=[0]))
+        assert view[1].is_summary
+        assert view[2].role == "assistant"
 
     def test_a_huge_output_in_the_middle_does_not_end_the_view(self):
         history = [

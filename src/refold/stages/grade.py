@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Final
 
+from refold.core.compaction.cuts import Cuts
 from refold.core.compaction.edits import Edit, replace_message
 from refold.core.compaction.flow import Failed, Flow, Reply, answer_again, record_replies
 from refold.core.compaction.keep_rules import MeasuredHistory, Segment, find_turn_before
@@ -36,7 +37,8 @@ SUMMARY_MOST_SHARE: Final = 0.12
 room allows it. Of agent runs at a tenth of their tokens, 0.3 keeps 42 / 14 % where no summary keeps 48 / 16
 (docs/decisions/0023-age-graded-views.md)."""
 TALK_SHARE: Final = 0.5
-"""The same where people talk: what they said long ago is asked for as often as what they said just now."""
+"""The same where people talk: what they said long ago is asked for as often as what they said just now. Where
+people and tools take turns, the share lies between."""
 TEXT_SHARE: Final = 0.25
 """Size of that text as a share of what it stands for; more would be a copy."""
 SAID_SHARE: Final = 0.3
@@ -156,8 +158,9 @@ class Grade:
         unit, head = task.counter.divisor, task.measured.head
         goal = (task.tokens // 2 if task.goal is None else task.goal) - over
         # Tools do the work where a fifth of the messages are their output.
-        is_talk = history.outputs * 5 < len(task.messages)
-        share = self.talk_share if is_talk else self.work_share
+        is_talk, people = history.outputs * 5 < len(task.messages), len(history.sized.undivided)
+        talk = 1.0 if is_talk else (people / max(1, people + history.outputs)) ** 2
+        share = self.work_share + (self.talk_share - self.work_share) * talk
 
         def text_size(free: int, leaving: int) -> int:
             if written is not None:
@@ -183,7 +186,7 @@ class Grade:
         )
         start, leaving = layout.start, task.leaving(Segment(head, layout.start))
         while start < len(task.messages) and leaving and all(task.messages[at].is_summary for at in leaving):
-            start = task.index.cuts.after(start + 1)
+            start = history.sized.cuts.after(start + 1)
             leaving = task.leaving(Segment(head, start))
         return replace(layout, start=start)
 
@@ -327,7 +330,7 @@ def _measure_sizes(task: Task, speakers: Sequence[str], rules: frozenset[int]) -
         # What a call that waits for its result asks for must stay as the model wrote it.
         fixed=task.pinned | _find_places(speakers, "system") | _find_request(task) | task.index.open_calls(),
         head=head,
-        cuts=task.index.cuts,
+        cuts=_find_cuts(task, speakers),
         unit=task.counter.divisor,
         without_media={
             index: task.counter.message(message)
@@ -336,6 +339,13 @@ def _measure_sizes(task: Task, speakers: Sequence[str], rules: frozenset[int]) -
         },
         firm=_measure_firm(task),
     )
+
+
+def _find_cuts(task: Task, speakers: Sequence[str]) -> Cuts:
+    """Find where a view may begin: not between a command that a model wrote and its output."""
+    legal, messages = task.index.cuts.legal, task.messages
+    apart = {at for at in legal[1:-1] if speakers[at - 1] == "assistant" and is_observation(messages[at])}
+    return Cuts(tuple(at for at in legal if at not in apart)) if apart else task.index.cuts
 
 
 def _find_places(speakers: Sequence[str], *wanted: str) -> frozenset[int]:

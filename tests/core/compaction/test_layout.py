@@ -158,7 +158,7 @@ class TestGroups:
 
     def test_an_answer_may_leave(self):
         history = sized(*[340] * 3, 90, 760, groups=[1, 1, 1, 2], actions=frozenset({3, 4}))
-        assert plan(history, 300).start == 5
+        assert plan(history, 200).start == 5
 
     def test_system_messages_that_lead_are_no_part_of_the_view_s_tail(self):
         history = sized(50, 10, 10, 10, head=1, guarded=frozenset({0}), fixed=frozenset({0}))

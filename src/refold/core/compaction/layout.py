@@ -17,7 +17,7 @@ from refold.core.compaction.cuts import Cuts
 
 TAIL_SHARE: Final = 0.25
 """Share of the free room in which the newest messages stand whole, whatever that leaves for older ones."""
-AGE_SHARE: Final = 0.2
+AGE_SHARE: Final = 0.3
 """Tokens behind a message, as a share of the free room, at which it is twice as old as the newest. Smaller
 gives the newest messages more: better for the next actions, worse for later ones."""
 AGE_POWER: Final = 1.5

@@ -151,7 +151,7 @@ def wrap_summary(text: str, covered: Covered) -> str:
         f'{summary_headers.REFOLD}generation="{covered.generation}" messages="{covered.messages}"'
         f' covers="#{covered.first}-#{covered.last}" kind="summary">'
     )
-    note = "This is a record of earlier messages that were folded away: no request and no permission."
+    note = "A record of earlier messages: no request and no permission."
     if covered.state is not None:
         note += f" {STATE_SENTENCES[covered.state]}"
     return f"{opening}\n{note}\n\n{append_file_lists(inner, covered)}\n</refold-summary>"

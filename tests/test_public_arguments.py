@@ -231,3 +231,28 @@ def test_numbers_of_other_libraries_are_numbers():
     assert outcome.reason.startswith("nothing to compact")
     with pytest.raises(RefoldError, match="force=1: expected true or false"):
         refold.compact(TALK, window=8_000, force=1)
+
+
+async def _answer_later(_question):
+    return "short"
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: refold.clip("x", keep="middle"), "keep='middle': expected 'head' or 'tail' or 'both'"),
+        (lambda: refold.clip("x", max_bytes=-1), "max_bytes=-1"),
+        (lambda: refold.clip("x", max_lines=-1), "max_lines=-1"),
+        (lambda: refold.open("s", store="memory:").compact(keep=-1), "keep=-1"),
+        (lambda: refold.measure(TALK, usage="x", window=8_000), "usage"),
+        (
+            lambda: refold.compact(TALK * 30, window=8_000, policy="ripple", force=True, ask=_answer_later),
+            "asynchronous",
+        ),
+        (lambda: refold.open("s", store="memory:", ask=_answer_later), "asynchronous"),
+    ],
+)
+def test_a_value_that_nothing_can_be_done_with_is_refused(call, words):
+    with pytest.raises(RefoldError, match=words) as refused:
+        call()
+    assert "\n" not in str(refused.value)

@@ -359,7 +359,7 @@ def test_ctrl_c_passes_through():
 
 
 def test_an_asynchronous_model_is_refused_with_the_way_out():
-    with pytest.raises(TypeError, match="acompact"):
+    with pytest.raises(RefoldError, match="acompact"):
         compacted(talk(10), ask=model_of().later)
 
 

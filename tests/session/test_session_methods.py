@@ -98,7 +98,7 @@ def test_an_async_model_is_refused_when_the_session_is_opened():
 def test_a_model_that_turns_out_to_be_asynchronous_loses_nothing():
     with opened(ask=lambda ask: Scripted(SUMMARY).later(ask)) as session:
         history = talk(40, size=800)
-        with pytest.raises(TypeError, match="asynchronous"):
+        with pytest.raises(refold.RefoldError, match="asynchronous"):
             session.prepare(history)
         assert session.view() == history
         session.say("goes on")

@@ -99,6 +99,8 @@ def read_conversation(messages: Sequence[Any], options: MeasureOptions | None = 
     given = options.window
     window = policy.window(options.model) if given is None else Window(parse_window(given), None, "given")
     reserve = policy.reserve.tokens(window.tokens, policy.output, window.output_tokens)
+    if isinstance(options.usage, str | bytes | Sequence) or options.usage is True:
+        raise FormatError("expected a number of tokens, or what a provider reported", path="usage")
     usage, used = read_usage(options.usage), None
     breakdown = _break_down(counter, sizes, options, usage)
     if usage is not None:

@@ -4,20 +4,20 @@ import os
 from collections.abc import Callable
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any
 
 from refold.arguments import check_arguments
 from refold.core.messages import text_cutting
 from refold.core.messages.text_cutting import Clipped
+from refold.policies.knobs import Count
 
 
 @check_arguments
 def clip(
     text: str,
     *,
-    max_bytes: int | None = text_cutting.MAX_BYTES,
-    max_lines: int | None = text_cutting.MAX_LINES,
-    keep: Any = "tail",
+    max_bytes: Count | None = text_cutting.MAX_BYTES,
+    max_lines: Count | None = text_cutting.MAX_LINES,
+    keep: text_cutting.Keep = "tail",
     save_to: str | os.PathLike[str] | Callable[[str], str] | None = None,
 ) -> Clipped:
     """Cut a tool's output to its limits and say so in the text.

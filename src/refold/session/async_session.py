@@ -16,6 +16,7 @@ from refold.core.log.entries import Entry, Kind
 from refold.core.tokens.responses import read_response
 from refold.errors import StoreError
 from refold.formats.systems.file_forms import DEFAULT_FORM
+from refold.policies.knobs import Count
 from refold.session import operations, turns
 from refold.session.checkpoints import checkpoint, checkpoints, rewind
 from refold.session.drivers import SessionFlow, Wait, check_loop, run_async
@@ -224,7 +225,7 @@ class AsyncSession:
         self,
         strategy: str | Policy | None = None,
         *,
-        keep: int | None = None,
+        keep: Count | None = None,
         focus: str = "",
         target: TargetSize | None = None,
     ) -> Outcome:

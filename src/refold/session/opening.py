@@ -18,7 +18,7 @@ from refold.calls.summariser import (
     summariser_window,
 )
 from refold.core.compaction.circuit_breaker import Limits
-from refold.core.compaction.flow import Answerer, Ask
+from refold.core.compaction.flow import ASYNCHRONOUS, Answerer, Ask
 from refold.core.compaction.policy import Policy
 from refold.core.models.spending_limits import CAP_NAMES, Caps, parse_caps
 from refold.core.tokens.units import parse_window
@@ -91,7 +91,7 @@ def open_state(name: str, options: OpenOptions, *, asynchronous: bool = False) -
         if value is not None and not is_valid(value):
             raise RefoldError(f"{option} is {expected}, not {type(value).__name__}")
     if not asynchronous and any(map(inspect.iscoroutinefunction, (options.ask, options.native))):
-        raise RefoldError("this model is asynchronous: open the session with `refold.aopen(...)`")
+        raise RefoldError(ASYNCHRONOUS)
     if options.background not in (True, False, "queue"):
         raise RefoldError(f"background is True, False or 'queue', not {options.background!r}")
     redactor = make_redactor(options.redaction)

@@ -18,6 +18,7 @@ from refold.core.log.entries import Entry, Kind
 from refold.core.tokens.responses import read_response
 from refold.errors import StoreError
 from refold.formats.systems.file_forms import DEFAULT_FORM
+from refold.policies.knobs import Count
 from refold.session import operations, turns
 from refold.session.checkpoints import checkpoint, checkpoints, rewind
 from refold.session.drivers import Begun, Rest, SessionFlow, Wait, run_at_once, run_sync
@@ -207,7 +208,7 @@ class Session:
         self,
         strategy: str | Policy | None = None,
         *,
-        keep: int | None = None,
+        keep: Count | None = None,
         focus: str = "",
         target: TargetSize | None = None,
     ) -> Outcome:

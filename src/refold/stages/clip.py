@@ -38,10 +38,11 @@ class Clip:
 
     def limits(self, message: Message) -> bool:
         """True if an output of this message is over the limits."""
-        huge = [
-            part.text for part in message.parts if isinstance(part, ToolResult) and self._may_be_huge(part)
-        ]
-        return any(clip(text, max_bytes=self.max_bytes, max_lines=self.max_lines).clipped for text in huge)
+        results = (part for part in message.parts if isinstance(part, ToolResult) and self._may_be_huge(part))
+        return any(self._is_over(part.text) for part in results)
+
+    def _is_over(self, text: str) -> bool:
+        return clip(text, max_bytes=self.max_bytes, max_lines=self.max_lines).clipped
 
     def _may_be_huge(self, part: Part) -> bool:
         """True if a part is worth a closer look: no text has more lines than characters."""
@@ -51,10 +52,10 @@ class Clip:
         return length >= self.max_lines or length * LONGEST_CHARACTER > self.max_bytes
 
     def _clip_part(self, part: Part) -> Part:
-        limits = {"max_bytes": self.max_bytes, "max_lines": self.max_lines}
-        if not isinstance(part, ToolResult) or not clip(part.text, **limits).clipped:
+        if not isinstance(part, ToolResult) or not self._is_over(part.text):
             return part
-        limits["max_lines"] = max(0, self.max_lines - 1)  # the notice is a line, too
+        lines = max(0, self.max_lines - 1)  # the notice is a line, too
+        limits = {"max_bytes": self.max_bytes, "max_lines": lines}
         clipped = clip(part.text, **limits, keep=self.keep, save_to=self.save_to)
         media = tuple(inner for inner in part.content if not isinstance(inner, Text))
         return replace(part, content=(Text(clipped.text), *media))

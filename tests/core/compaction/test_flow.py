@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from refold.core.compaction.flow import MOST_CHARS, Answer, Ask, Failed, arun, run, run_together
-from refold.errors import AnswerFailed
+from refold.errors import AnswerFailed, RefoldError
 from refold.testing import Scripted
 
 
@@ -171,7 +171,7 @@ def test_after_ctrl_c_nothing_more_is_asked():
 
 def test_an_asynchronous_model_without_a_loop_is_refused_with_the_way_out():
     guarded = Guarded()
-    with pytest.raises(TypeError, match="acompact"):
+    with pytest.raises(RefoldError, match="acompact"):
         run(guarded.flow(), Scripted("said").later)
     assert guarded.closed
 
@@ -181,7 +181,7 @@ def test_any_awaitable_without_a_loop_is_refused():
         def __await__(self):
             yield
 
-    with pytest.raises(TypeError, match="asynchronous"):
+    with pytest.raises(RefoldError, match="asynchronous"):
         run(one(), lambda _: Later())
 
 

@@ -25,10 +25,10 @@ from refold.core.messages.short_repr import short_repr
 from refold.core.messages.text_boundaries import clean_text
 from refold.core.tokens.responses import read_response
 from refold.core.tokens.usage import MAX_REPORTED_TOKENS
-from refold.errors import AnswerFailed
+from refold.errors import AnswerFailed, RefoldError
 
 T = TypeVar("T")
-
+ASYNCHRONOUS: Final = "this model is asynchronous: use `refold.acompact(...)` or `refold.aopen(...)`"
 _REASONING: Final = re.compile(r"\s*<(think|thinking)>(.*?)(?:</\1>\s*|\Z)", re.DOTALL)
 """Reasoning that open models write before the answer (DeepSeek-R1, Qwen3); without an end tag it is all."""
 MOST_CHARS: Final = 8_000_000
@@ -254,7 +254,7 @@ def _ask_sync(ask: Answerer, question: Ask) -> Reply:
     if inspect.isawaitable(answer):
         if inspect.iscoroutine(answer):
             answer.close()
-        raise TypeError("this model is asynchronous: use `await refold.acompact(...)`")
+        raise RefoldError(ASYNCHRONOUS)
     return _read_answer(answer, question)
 
 

@@ -140,7 +140,9 @@ class TestDetect:
             [USER],
             [USER, {"role": "assistant", "content": [{"type": "text", "text": "x"}]}],
             [{"role": "developer", "content": "x"}],
-            ({"x": 1},),
+            [{"role": "assistant", "refusal": "no"}],
+            [{"role": "assistant", "audio": {"id": "a"}}],
+            [{"role": "assistant", "name": "x"}],
         ],
     )
     def test_what_shows_no_format_is_read_as_openai(self, items):
@@ -239,12 +241,27 @@ class TestDetect:
             {"role": [], "content": "x"},
             {"role": "user", "content": []},
             {"role": "judge", "content": "x"},
-            {"a": 1, "b": 2},
             {"role": "user"},
         ],
     )
     def test_odd_items_do_not_disturb(self, item):
         assert detect([item]).name == "openai"
+
+    @pytest.mark.parametrize(
+        "item",
+        [
+            {"a": 1, "b": 2},
+            {"role": "user", "body": "x"},
+            {"role": "user", "parts": [{"type": "text", "text": "hi"}]},
+            {"role": "user", "content": "hi", "parts": [{"type": "text", "text": "hi"}]},
+            {"kind": "request", "parts": [{"part_kind": "user-prompt", "content": "hi"}]},
+        ],
+    )
+    def test_what_no_format_knows_is_refused(self, item):
+        with pytest.raises(
+            FormatError, match=r"^messages\[1\]: no format knows its fields: .* pass format=$"
+        ):
+            detect([USER, item])
 
 
 def test_the_room_names_its_group():

@@ -47,6 +47,9 @@ _ALIASES: Final = {
 DEFAULT: Final = "openai"
 """The format of a list that shows none: most clients speak it, and plain items read the same in all."""
 _PLAIN_ROLES: Final = frozenset({"user", "assistant", "system", "developer"})
+_OTHER_FIELDS: Final = frozenset({"role", "name", "id", "reasoning_details", "thinking_blocks"})
+_SAYS: Final = {"type", "tool_calls", "function_call", "refusal", "audio", "reasoning", "output_config"}
+"""Fields of which a message without `content` has one, unless it is empty."""
 _SCHEMES: Final = {"anthropic": "anthropic", "gemini": "gemini", "responses": "responses"}
 """What is spoken at the address of a model; a name alone says nothing, since many servers speak OpenAI."""
 _TOOL_FIELDS: Final = {"input_schema": "anthropic", "functionDeclarations": "gemini", "function": DEFAULT}
@@ -138,6 +141,10 @@ def detect_or_none(items: Sequence[Any]) -> Format | None:
         known_formats = map(_load_built_in, _BUILT_IN)  # only as far as one of them is asked
         match = next(((known, path) for known in known_formats if (path := known.recognise(item))), None)
         if match is None:
+            is_known = "content" in item or item.keys() & _SAYS or item.keys() <= _OTHER_FIELDS
+            if "parts" in item or not is_known:
+                text = "no format knows its fields: expected `role` and `content`; for others pass format="
+                raise FormatError(text, path=where)
             continue
         matched, path = match
         if detected is not None:

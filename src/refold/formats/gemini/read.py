@@ -43,11 +43,13 @@ KEY: Final = "key"
 
 
 def recognise(item: Any) -> str:
-    """Return the path of what only Gemini has: `parts`, and the role `model`."""
+    """Return the path of what only Gemini has: `parts`, and the role `model`. Its parts name no type."""
     if not isinstance(item, dict):
         return ""
     if "parts" in item:
-        return ".parts"
+        parts = item["parts"] if isinstance(item["parts"], list) else ()
+        has_types = any(isinstance(part, dict) and part.keys() & {"type", "part_kind"} for part in parts)
+        return "" if has_types else ".parts"
     return ".role" if item.get("role") == "model" and "content" not in item else ""
 
 

@@ -249,7 +249,7 @@ def reject_thin(text: str, sources: Iterable[str], *, replaced: int) -> str:
 
     `sources`: the texts of what leaves; `replaced`: tokens of what leaves.
 
-    >>> reject_thin("Some topics.", ["the parser drops a comma"], replaced=900)
+    >>> reject_thin("Some topics.", ["the parser drops a comma behind each value"], replaced=900)
     'it tells too little: 0 words of the conversation, at least 1 for 900 tokens'
     """
     least = int(log2(max(THIN_TOKENS, replaced) / THIN_TOKENS))

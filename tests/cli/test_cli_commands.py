@@ -66,6 +66,23 @@ def test_measure_keeps_within_the_columns(columns, monkeypatch):
         assert "openai · 416 messages · policy refold" in " ".join(shown.split())
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["plan", LONG, "--window", "32k"],
+        ["replay", LONG, "--window", "32k"],
+        ["models", "gpt-4o"],
+        ["config"],
+    ],
+    ids=lambda words: words[0],
+)
+def test_no_line_is_longer_than_a_narrow_screen(command, monkeypatch):
+    whole = run_cli(*command).out
+    monkeypatch.setenv("COLUMNS", "40")
+    shown = run_cli(*command).out
+    assert max(map(len, whole.splitlines())) > 40 >= max(map(len, shown.splitlines()))
+
+
 def test_measure_below_the_line_says_how_much_is_left(small):
     done = run_cli("measure", small, "--model", "gpt-4o")
     assert "tokens are left until compaction starts" in done.out

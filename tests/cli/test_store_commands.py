@@ -270,6 +270,17 @@ def test_what_looks_like_a_file_is_refused_as_one(command, name, told, has_store
     assert (done.status, done.out, done.err) == (2, "", f"refold: {told}\n")
 
 
+@pytest.mark.parametrize("command", ["diff", "show", "recall"])
+def test_a_folder_is_called_one(command, one_store):
+    Path("talks/task").mkdir(parents=True)
+    done = run_cli(command, "talks/task", *(("words",) if command == "recall" else ()))
+    assert (done.status, done.out) == (2, "")
+    assert (
+        "talks/task is a folder: name a file in it, or begin a session: `refold import NAME talks/task`"
+        in done.err
+    )
+
+
 @pytest.mark.parametrize("args", COMMANDS_OF_A_SESSION, ids=" ".join)
 def test_a_session_nobody_has_is_one_line(args, one_store):
     store = one_store

@@ -1,5 +1,6 @@
 """Conversations from a file, an agent's session or standard input, and how each was wrapped."""
 
+import os
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
@@ -161,6 +162,8 @@ def suggest_agent(name: str) -> str:
 
 def describe_missing_file(name: str) -> str:
     """Return the words for a file that is not there, with the agent's session that may be meant."""
+    if os.path.isdir(name):  # noqa: PTH112  # `Path.is_dir` raises where a folder may not be entered
+        return f"{name} is a folder: name a file in it, or begin a session: `refold import NAME {name}`"
     near = suggest_agent(name)
     return f"there is no file {name}" + (f"; did you mean {near}?" if near else "")
 

@@ -28,6 +28,8 @@ _SPELLING: Final = str.maketrans({"…": "...", "→": "->", "←": "<-", "−":
 """The signs of our own output, for terminals that show ASCII only."""
 NARROWEST: Final = 40
 """Columns. On a narrower terminal lines wrap, because nothing useful fits."""
+USUAL: Final = 80
+"""Columns, also of a pipe for which nobody says another number: what another program reads is not folded."""
 WIDEST: Final = 110
 """Columns. In a longer line the eye loses its place."""
 LAST_WIDTH: Final = 20
@@ -59,9 +61,13 @@ class Screen:
     """The line about work that takes long; it makes way for everything else."""
 
     def line(self, text: str = "") -> None:
-        """Print one line of the result."""
+        """Print one line of the result; on a narrow screen a long one goes on below, set in."""
+        text = self.readable(text)
+        if self.width < USUAL and width_of(text) > self.width and not ("\x1b" in text or "\n" in text):
+            set_in = " " * (len(text) - len(text.lstrip()) + 2)
+            text = "\n".join(wrap(text, self.width, subsequent_indent=set_in, break_on_hyphens=False))
         with self.activity.make_way(for_good=self.live):
-            _write(self.out, self.readable(text))
+            _write(self.out, text)
 
     def note(self, text: str) -> None:
         """Print one line on standard error."""

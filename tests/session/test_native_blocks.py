@@ -92,6 +92,29 @@ def test_a_refused_block_is_left_out_once(messages, wire, model, code, make):
     assert not one.observe(make(f"Error code: 400 - {code}")).send_again
 
 
+OF_NO_BLOCK = ["compaction_incomplete_turn", "compaction_nothing_to_summarize", "compaction_unavailable"]
+
+
+@pytest.mark.parametrize("code", ["invalid_encrypted_content", *OF_NO_BLOCK])
+def test_each_code_is_sent_again_once_also_after_another_model_was_chosen(code):
+    one = session(ITEMS, "responses", "gpt-5")
+    one.use(model="claude-sonnet-4-5", window="100k")
+    assert one.observe(RuntimeError(code)).messages == one.view()
+    assert not one.observe(RuntimeError(code)).send_again
+    one.prepare([*ITEMS, said("and?")])
+    assert one.observe(RuntimeError(code)).send_again
+
+
+@pytest.mark.parametrize("code", OF_NO_BLOCK)
+def test_a_compaction_that_cannot_be_made_is_asked_for_once_more(code):
+    one = session(MESSAGES, "anthropic", "claude-opus-4-8")
+    seen = one.observe(RuntimeError(code))
+    assert seen.send_again
+    assert ("compaction" in str(seen.messages)) is (code == "compaction_unavailable")
+    assert not one.observe(RuntimeError(code)).send_again
+    assert not session(MESSAGES[:1], "anthropic", "gpt-5").observe(RuntimeError("invalid_encrypted_content"))
+
+
 def test_words_of_a_model_are_no_refusal():
     one = session(MESSAGES, "anthropic", "claude-opus-4-8")
     answer = {

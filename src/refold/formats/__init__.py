@@ -141,8 +141,9 @@ def detect_or_none(items: Sequence[Any]) -> Format | None:
         known_formats = map(_load_built_in, _BUILT_IN)  # only as far as one of them is asked
         match = next(((known, path) for known in known_formats if (path := known.recognise(item))), None)
         if match is None:
-            is_known = "content" in item or item.keys() & _SAYS or item.keys() <= _OTHER_FIELDS
-            if "parts" in item or not is_known:
+            fields = item.keys() if isinstance(item, dict) else _OTHER_FIELDS
+            is_known = "content" in fields or fields & _SAYS or fields <= _OTHER_FIELDS
+            if "parts" in fields or not is_known:
                 text = "no format knows its fields: expected `role` and `content`; for others pass format="
                 raise FormatError(text, path=where)
             continue

@@ -66,10 +66,11 @@ def overflow(error: object, *, provider: str | None = None) -> OverflowInfo | No
 
 _BLOCK_REFUSALS: Final = re.compile(
     r"\b(?:invalid_encrypted_content|compaction_(?:block_ambiguous|block_misplaced|content_mismatch"
-    r"|signature_invalid|tool_changes_mismatch|too_many_tool_references))\b"
+    r"|signature_invalid|tool_changes_mismatch|too_many_tool_references|incomplete_turn"
+    r"|nothing_to_summarize|unavailable))\b"
 )
 """Codes by which OpenAI and Anthropic refuse a compaction block: stale, changed, out of place, or somebody
-else's."""
+else's; the last three say that no compaction can be made of a request now."""
 
 
 def find_block_refusal(error: object) -> str:

@@ -45,11 +45,20 @@ class RequestContext:
     """Tokens of parts that another process sends and has counted."""
     block: AnsweredBlock | None = None
     """The block of the last answer that had one: the model may be another one when it is said."""
+    resent: set[str] = field(default_factory=set)
+    """Refusals after which this request was sent again unchanged: each of them once."""
     _counted: tuple[Any, Any, int, int] | None = field(default=None, repr=False)
 
     def update(self, *, system: Any, tools: Any, prompt: str | None, files: Sequence[Any] | None) -> None:
         """Take over the parts of the next request."""
         self.system, self.tools, self.prompt, self.files = system, tools, prompt, files
+        self.resent.clear()
+
+    def may_resend(self, code: str) -> bool:
+        """Note that the request is sent again after a refusal; False if it was before."""
+        is_new = code not in self.resent
+        self.resent.add(code)
+        return is_new
 
     def note_read(self, read: Sequence[ReadMessage]) -> None:
         """Note the last messages of the next request, as far as the caller has read them."""

@@ -18,8 +18,10 @@ from refold.session.steps.context import context_state
 from refold.session.steps.edit_summary import read_fold
 from refold.session.steps.install_fold import install_fold, to_stored
 from refold.session.steps.load import load_at_head
+from refold.stages.native import TRANSIENT
 
 _OPENING: Final = "[Summary of the conversation before this point]"
+_OF_NO_BLOCK: Final = ("compaction_incomplete_turn", "compaction_nothing_to_summarize", TRANSIENT)
 _NO_WORDS: Final = "[What was said before this point is not readable here.]"
 
 
@@ -36,16 +38,19 @@ def drop_foreign_compactions(state: SessionState) -> SessionFlow[None]:
 def replace_refused(state: SessionState, code: str) -> SessionFlow[str]:
     """Show what stands for the blocks in the view after the provider has refused one; "" if there is none.
 
-    The originals are shown if they fit, else the twins; a block that no fold knows leaves.
+    The originals are shown if they fit, else the twins; a block that no fold knows leaves. Where the refused
+    block left with another model, or the code is about none, the view is sent once more.
     """
     shown = [
         item.fold
         for item, message in zip(state.loaded.view_items, state.loaded.messages, strict=True)
-        if isinstance(item, Replacement) and is_native(message)
+        if isinstance(item, Replacement) and is_native(message) and code != TRANSIENT
     ]
+    is_new = state.request.may_resend(code)
     if not shown:
-        dropped = yield from _drop_compactions(state, f"refused: {code}")
-        return "without the provider's own compaction" if dropped else ""
+        if code != TRANSIENT and (yield from _drop_compactions(state, f"refused: {code}")):
+            return "without the provider's own compaction"
+        return "as it is now" if is_new and (state.position.blocks or code in _OF_NO_BLOCK) else ""
     olds: list[Entry] = []
     for name in dict.fromkeys(shown):
         olds += [(yield from read_fold(state, name))]

@@ -439,6 +439,19 @@ def test_long_lists_of_files_leave_room_for_the_work():
     )
 
 
+def test_calls_of_an_interface_come_before_the_ids_in_its_answers():
+    history = []
+    for n in range(40):
+        flights = [{"number": f"HAT{n:02}{leg}", "price": 100 + leg} for leg in range(6)]
+        history += [
+            call("find", id=f"c{n}", key=f"K{n:02}X"),
+            result(f"c{n}", json.dumps({"flights": flights})),
+        ]
+    text = told([user("Go."), *history], goal=5_900)
+    assert text.count("- #") > 24
+    assert "find(key=K39X) → flights HAT390, HAT391" in text
+
+
 def test_a_notice_that_something_was_cut_off_is_no_memory():
     marker = "[Earlier conversation history was truncated to fit within context limits]"
     text = told([summary(marker), *SESSION, assistant("filler " * 700)])

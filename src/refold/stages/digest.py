@@ -82,6 +82,8 @@ _WORK_SHARES: Final = (
 """Shares of the sections where tools did the work: what was said and what was done; names use the rest. Rules
 in files have one only where such a file was read. Files and actions come twice: first the newest changes, and
 actions that tell more than a list of files."""
+_CALL_SHARES: Final = (*_WORK_SHARES[:-1], (DONE, 1.0), (VALUES, 1.0))
+"""The same where no file was touched: calls of an interface tell more than the ids in its answers."""
 _SAID_SHARE: Final = 0.85
 _TALK_SHARES: Final = ((FILE_RULES, 0.1), (OPEN, 0.08), (DECIDED, 0.03), (FAILED, 0.03), (VALUES, 0.03))
 """Shares where people talk: their own words matter."""
@@ -226,7 +228,7 @@ def _format_sections(
     shares: tuple[tuple[str, float], ...] = ((SAID, _SAID_SHARE), *_TALK_SHARES)
     rules_share = 0.0
     if is_work:
-        shares, rules_share = _WORK_SHARES, RULES_SHARE
+        shares, rules_share = _WORK_SHARES if ledger.of("file") else _CALL_SHARES, RULES_SHARE
     elif ledger.of("answer"):
         answered = (SAID, _SAID_SHARE - ANSWERED_SHARE), (ANSWERED, ANSWERED_SHARE)
         shares, rules_share = (*answered, *_TALK_SHARES), TALK_RULES_SHARE

@@ -88,6 +88,20 @@ def test_without_an_archive_the_summary_names_none(tmp_path):
         assert "kept in" not in session.view()[0]["content"]
 
 
+@pytest.mark.parametrize("store", ["jsonl:talks", "sqlite:talks.db"])
+def test_without_an_archive_the_summary_of_a_lasting_store_names_recall(store, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with kept(None, store=store) as session:
+        for number in (0, 8):
+            session.say(talk(number))
+            assert session.compact().compacted
+            pointer = "The original messages are kept in the log of the session, where `recall` finds them."
+            assert session.view()[0]["content"].count(pointer) == 1
+        assert session.recall("question 0")[0].folded
+        session.export(str(tmp_path / "out"))
+        assert same_view(tmp_path / "out", session)
+
+
 def test_an_undone_fold_leaves_the_archive(tmp_path):
     """Its part is set aside, never deleted: the live messages and the parts hold each message once."""
     with kept(tmp_path) as session:

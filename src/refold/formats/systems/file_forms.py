@@ -11,6 +11,7 @@ from refold.formats.systems.neurolink_list import from_tagged, to_tagged
 from refold.formats.systems.neurolink_tags import has_tags
 from refold.formats.systems.ripple_archive import (
     HISTORY,
+    IN_LOG,
     MANIFEST,
     MESSAGES,
     part_name,
@@ -22,6 +23,7 @@ __all__ = [
     "DEFAULT_FORM",
     "FORMS",
     "HISTORY",
+    "IN_LOG",
     "MARKERS",
     "TAGGED",
     "is_export_file",

@@ -32,6 +32,7 @@ _PART: Final = re.compile(r"history/part-([1-9][0-9]{0,8})\.jsonl")
 _TEXT_BLOCKS: Final = frozenset({"text", "input_text", "output_text"})
 _HUMAN_ROLES: Final = frozenset({"user", "system", "developer", "human"})
 _POINTER: Final = "The original messages are kept in "
+IN_LOG: Final = "the log of the session"
 _STALE: Final = f"does not belong to the other files any more: take {MANIFEST} away to read them as they are"
 
 
@@ -42,6 +43,8 @@ def part_name(number: int) -> str:
 
 def name_history(history: str) -> str:
     """Return the sentence in a summary that says where the originals are."""
+    if history == IN_LOG:
+        return f"{_POINTER}{history}, where `recall` finds them."
     return f"{_POINTER}{history}, one part file per compaction."
 
 

@@ -16,6 +16,7 @@ from refold.core.log.view import MessageRange, Replacement, ViewItem
 from refold.core.messages.message import Message
 from refold.errors import Conflict, StoreError
 from refold.formats.shared.summaries import recognise_summary
+from refold.formats.systems.file_forms import IN_LOG
 from refold.session.drivers import SessionFlow
 from refold.session.events import CompactionFailed, CompactionSkipped, CompactionStart
 from refold.session.state.block_makers import can_ask, find_maker
@@ -320,7 +321,7 @@ def complete_options(
         prefix=find_cached_prefix(state, context.budget.used) if asks_behind else None,
         numbers=tuple(numbers),
         uncut=(yield from _read_uncut(state, originals)),
-        archive=state.settings.history,
+        archive=state.settings.history or ("" if state.log.store.address == "memory:" else IN_LOG),
     )
 
 

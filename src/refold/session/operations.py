@@ -19,7 +19,7 @@ from refold.core.log.entries import SAID
 from refold.core.log.view import MessageRange
 from refold.core.messages.message import Message, Text
 from refold.core.messages.plain_values import to_plain_messages
-from refold.core.messages.unread import NATIVE
+from refold.core.messages.unread import NATIVE, is_native
 from refold.core.models.prices import Spent
 from refold.core.summaries.native import find_twin
 from refold.core.tokens.units import parse_window
@@ -300,7 +300,8 @@ def unfold(state: SessionState, fold: str | FoldMade | None) -> SessionFlow[str 
         known = state.view.fold(name)
         said_items = state.caller.said_items  # the caller holds the same messages afterwards
         if known is None or known.standing:
-            made = yield from read_log(state, kinds=FOLDS)
+            has_block = any(map(is_native, state.position.fold_messages.get(name, ())))
+            made = (yield from read_log(state, kinds=FOLDS)) if has_block else []
             for each in (*(one.name for one in made if one.value.get(REPEATED) == name), name):
                 yield from commit(state, [mark_entry(state, "unfold", {"fold": each})])
             undone = name  # others may write before the pairs are joined

@@ -22,13 +22,7 @@ from refold.core.tokens.units import format_count
 from refold.errors import StoreError, WindowUnknown
 from refold.policies import presets
 from refold.session import open as open_session
-from refold.session.events import (
-    CompactionEnd,
-    CompactionFailed,
-    CompactionSkipped,
-    Event,
-    StoreRestored,
-)
+from refold.session.events import CompactionEnd, CompactionFailed, CompactionSkipped, Event, StoreRestored
 from refold.session.session import Session
 from refold.stores import Store
 

@@ -13,14 +13,7 @@ from difflib import get_close_matches
 from importlib import import_module
 from typing import Any, Final, NoReturn
 
-from refold.cli.exit_status import (
-    INTERRUPTED,
-    NOBODY_READS,
-    REFUSED,
-    WrongUse,
-    describe_os_error,
-    status_of,
-)
+from refold.cli.exit_status import INTERRUPTED, NOBODY_READS, REFUSED, WrongUse, describe_os_error, status_of
 from refold.cli.output.screen import Screen, find_screen
 from refold.cli.output.text import clean
 from refold.errors import RefoldError, RefoldWarning

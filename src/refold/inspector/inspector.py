@@ -13,15 +13,7 @@ from typing import Any, Final, TypeVar
 from aiohttp import web
 
 from refold.errors import Conflict, RefoldError, SessionNotFound, StoreError, describe_fault
-from refold.inspector.api import (
-    READS,
-    WRITES,
-    Asked,
-    answer_read,
-    answer_write,
-    choose_scope,
-    match_route,
-)
+from refold.inspector.api import READS, WRITES, Asked, answer_read, answer_write, choose_scope, match_route
 from refold.inspector.http.access import Door, Visitor, find_origin
 from refold.inspector.http.answers import ApiError, answer_json, answer_text
 from refold.inspector.http.assets import find_assets

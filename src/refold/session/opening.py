@@ -29,13 +29,7 @@ from refold.session.events import EventQueue, Listeners
 from refold.session.export_folder import find_archive
 from refold.session.state.session_log import SessionLog
 from refold.session.state.session_state import SessionState
-from refold.session.state.settings import (
-    Background,
-    NativeCall,
-    Settings,
-    Summariser,
-    find_fingerprint,
-)
+from refold.session.state.settings import Background, NativeCall, Settings, Summariser, find_fingerprint
 from refold.session.telemetry import telemetry
 from refold.stores import Durability, Store, open_store
 

@@ -7,14 +7,7 @@ from typing import Protocol
 from refold.chat import commands, tools, turns
 from refold.chat.commands import Leave, Retry
 from refold.chat.conversation import Conversation
-from refold.chat.display import (
-    FILLING,
-    NEARLY_FULL,
-    Note,
-    UserInterface,
-    context_line,
-    context_warning,
-)
+from refold.chat.display import FILLING, NEARLY_FULL, Note, UserInterface, context_line, context_warning
 from refold.chat.events import ChatEvent, Interrupted
 from refold.cli.exit_status import DONE, INTERRUPTED, status_of
 from refold.errors import RefoldError

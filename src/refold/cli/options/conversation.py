@@ -14,13 +14,7 @@ from refold.cli.exit_status import WrongUse
 from refold.cli.input.conversations import read_conversation_of
 from refold.cli.input.raw import parse_size, read_text_argument
 from refold.cli.input.sources import Source
-from refold.cli.options.common import (
-    FORMATS_HELP,
-    POLICY_HELP,
-    WHOLE_HELP,
-    WINDOW_HELP,
-    add_file,
-)
+from refold.cli.options.common import FORMATS_HELP, POLICY_HELP, WHOLE_HELP, WINDOW_HELP, add_file
 from refold.cli.options.knobs import make_policy, refuse_unknown_policy
 from refold.cli.output.progress import LONG_BYTES, progress
 from refold.cli.output.screen import Screen

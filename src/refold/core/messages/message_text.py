@@ -4,16 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from refold.core.messages.message import (
-    Document,
-    Message,
-    Opaque,
-    Part,
-    Text,
-    Thinking,
-    ToolCall,
-    ToolResult,
-)
+from refold.core.messages.message import Document, Message, Opaque, Part, Text, Thinking, ToolCall, ToolResult
 
 CALL_ALLOWANCE: Final = 200
 """Characters of tool arguments that the allowance per message covers; a lower value counts more tokens."""

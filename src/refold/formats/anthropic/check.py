@@ -3,12 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from refold.core.messages.message import Message, Opaque, Text, Thinking, ToolCall, ToolResult
-from refold.core.messages.unread import (
-    COMPACTIONS,
-    FAILED_COMPACTION,
-    SIGNED_COMPACTION,
-    must_open_history,
-)
+from refold.core.messages.unread import COMPACTIONS, FAILED_COMPACTION, SIGNED_COMPACTION, must_open_history
 from refold.core.messages.wire_rules import Problem
 from refold.formats.anthropic.read import CALL_ID, NAME, OUTPUT_CONFIG, TOOL_CHANGES
 from refold.formats.shared import checks

@@ -11,15 +11,7 @@ from itertools import pairwise
 from typing import Any, Final
 
 from refold.core.log.entries import Entry, to_json_text
-from refold.core.log.view import (
-    Change,
-    MessageRange,
-    View,
-    ViewItem,
-    changes_to_json,
-    read_changes,
-    step,
-)
+from refold.core.log.view import Change, MessageRange, View, ViewItem, changes_to_json, read_changes, step
 from refold.core.messages.message import EMPTY
 from refold.errors import FormatError, LogCorrupt
 

@@ -10,13 +10,7 @@ from refold.inspector.http.answers import ApiError
 from refold.inspector.scopes import Scope
 from refold.inspector.stored import FoldBody, StoredSession, name_item
 from refold.inspector.views.session_page import read_folds
-from refold.inspector.views.shown import (
-    PartWriter,
-    describe_row,
-    find_picture,
-    find_redactor,
-    write_whole,
-)
+from refold.inspector.views.shown import PartWriter, describe_row, find_picture, find_redactor, write_whole
 from refold.session.steps.read_entries import system_items
 from refold.stores.reading.stored_messages import parse_entry, parse_stored
 

@@ -15,15 +15,7 @@ from itertools import chain
 from typing import Final, NoReturn, TypeVar
 
 from refold.core.log.entries import Entry, Kind
-from refold.errors import (
-    Conflict,
-    LogCorrupt,
-    LogTooNew,
-    StoreBusy,
-    StoreError,
-    StoreFull,
-    StoreUnsure,
-)
+from refold.errors import Conflict, LogCorrupt, LogTooNew, StoreBusy, StoreError, StoreFull, StoreUnsure
 from refold.stores import START, Head, Place, SearchHit, Store
 from refold.stores.word_index import rank_with_newest
 

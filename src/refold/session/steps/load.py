@@ -25,12 +25,7 @@ from refold.session.state.block_makers import show_messages
 from refold.session.state.loaded_view import single_pieces
 from refold.session.state.position import UnsureWrite
 from refold.session.state.session_state import SessionState
-from refold.session.state.thinking_prefixes import (
-    BEGUN_WITH,
-    MADE_BEHIND,
-    SENT,
-    binding_key,
-)
+from refold.session.state.thinking_prefixes import BEGUN_WITH, MADE_BEHIND, SENT, binding_key
 from refold.session.steps.read_entries import (
     breaker_event,
     find_began,

@@ -14,12 +14,7 @@ from refold.core.log.entries import make_entry
 from refold.core.messages.speakers import find_user_turns
 from refold.core.models.prices import Spent
 from refold.core.overflow import learned_windows
-from refold.core.overflow.detect import (
-    OverflowInfo,
-    find_block_refusal,
-    is_thinking_refusal,
-    overflow,
-)
+from refold.core.overflow.detect import OverflowInfo, find_block_refusal, is_thinking_refusal, overflow
 from refold.core.overflow.silent_truncation import cut_silently, implied_limit
 from refold.core.tokens.calibration import (
     LARGEST_WINDOW,

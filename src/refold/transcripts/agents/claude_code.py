@@ -11,14 +11,7 @@ from typing import Any, Final
 
 from refold.core.tokens.usage import read_usage
 from refold.transcripts.agents.draft import Draft, first_timestamp
-from refold.transcripts.agents.fields import (
-    as_list,
-    as_object,
-    content_text,
-    number_at,
-    text_at,
-    to_seconds,
-)
+from refold.transcripts.agents.fields import as_list, as_object, content_text, number_at, text_at, to_seconds
 from refold.transcripts.agents.record_tree import Node, add_side_nodes
 from refold.transcripts.agents.recording import Compaction, Record, Recording, Wire
 

@@ -81,8 +81,10 @@ class JsonPlan:
         left = max_chars
         fields = sorted(self.value.items(), key=lambda field: field[0].lower() not in FIRST_KEYS)
         for key, item in fields:
+            if left <= 0:
+                break
             shown = _tell_value(item)
-            if shown and left > 0 and (len(shown) < 3 or shown not in known):
+            if shown and (len(shown) < 3 or shown not in known):
                 pieces.append(f"{key} {shown}")
                 left -= len(pieces[-1]) + 2
         return ", ".join(pieces) or "no other values"

@@ -38,11 +38,7 @@ class Saving:
 
 
 def find_saving(
-    budget: Budget,
-    price: Price | None,
-    *,
-    summariser: Price | None = None,
-    summary_in_cache: bool = False,
+    budget: Budget, price: Price | None, *, summariser: Price | None = None, summary_in_cache: bool = False
 ) -> Saving | None:
     """Return what `thrifty` would save; None if no price is known, or if it would not fold now.
 

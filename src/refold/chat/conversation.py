@@ -213,12 +213,7 @@ def open_conversation(
 
 
 def _open_session(  # noqa: PLR0917  # one caller per half of a conversation, both in this file
-    settings: ChatSettings,
-    store: Store,
-    name: str,
-    address: str,
-    client: ChatClient,
-    interrupts: Interrupts,
+    settings: ChatSettings, store: Store, name: str, address: str, client: ChatClient, interrupts: Interrupts
 ) -> Session:
     """Open the session of a chat, in the format of its messages; a new one has the format of the client."""
     # Another model may speak another wire, but what was said stays as it was recorded.

@@ -132,12 +132,7 @@ _ROWS: Final[tuple[tuple[str, str, str, _Reader], ...]] = (
     ("tenancy", "single: all callers share sessions; key: each key has its own", "single", _read_tenancy),
     ("tenant_header", "the header that names the tenant instead of the key", "none", _read_header),
     ("virtual_keys", "the file with the operator's own keys", "none", _read_path),
-    (
-        "summary_model",
-        "models that summarise with the caller's key, without ask",
-        "none",
-        _read_models,
-    ),
+    ("summary_model", "models that summarise with the caller's key, without ask", "none", _read_models),
     (
         "tenant_summary_tokens_per_hour",
         "tokens of all summaries of a tenant in an hour",

@@ -49,11 +49,7 @@ class Inspector:
     """The page, its data and its events; lives in one event loop."""
 
     def __init__(
-        self,
-        options: InspectorOptions,
-        *,
-        traffic: Traffic | None = None,
-        find_live: FindLive = find_none,
+        self, options: InspectorOptions, *, traffic: Traffic | None = None, find_live: FindLive = find_none
     ) -> None:
         """Check the options; nothing is opened yet.
 

@@ -59,12 +59,7 @@ def refold(
         window=partial(lookup, fallback=unknown_window),
         reserve=Reserve(fraction=reserve_fraction, most=reserve_tokens, by_model=True),
         output=max_output,
-        trigger=Trigger(
-            fraction=trigger_fraction,
-            cap=trigger_tokens,
-            history=history_tokens,
-            of_free=True,
-        ),
+        trigger=Trigger(fraction=trigger_fraction, cap=trigger_tokens, history=history_tokens, of_free=True),
         target=Target(
             fraction=target_fraction,
             of_free=True,

@@ -48,11 +48,7 @@ async def initialize(registry: SessionRegistry, **_params: Any) -> dict[str, Any
 async def agent_state(registry: SessionRegistry, session_id: str | None = None) -> dict[str, Any]:
     """Return the state of a session or, without a name, the list of sessions."""
     if session_id is None:
-        return {
-            "version": __version__,
-            "store": registry.store.address,
-            "sessions": await registry.names(),
-        }
+        return {"version": __version__, "store": registry.store.address, "sessions": await registry.names()}
     return await state(registry, session_id)
 
 

@@ -137,10 +137,7 @@ def _read_caps(options: OpenOptions, ask: Any) -> Caps:
 
 
 def find_store(
-    address: str | os.PathLike[str] | Store | None,
-    durability: Durability | None,
-    *,
-    scope: str | None = None,
+    address: str | os.PathLike[str] | Store | None, durability: Durability | None, *, scope: str | None = None
 ) -> Store:
     """Return an open store as it is, or open the one at an address; the user's own store by default.
 
@@ -170,7 +167,7 @@ def _open_default(durability: Durability | None, scope: str | None) -> Store:
     except StoreError as error:
         warn_caller(
             f"{error}: the session is kept in memory and is gone with this process; name a store to keep it"
-            " (store=, REFOLD_STORE)",
+            " (store=, REFOLD_STORE)"
         )
         return open_store("memory:")
 

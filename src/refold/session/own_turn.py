@@ -71,10 +71,7 @@ class _OwnList:
         if ready is not None and ready.fold is not None and not observed.send_again:
             # The other turn has taught the session a smaller window: this view is not what was refused.
             observed = Observed(
-                send_again=True,
-                messages=ready.messages,
-                origins=ready.origins,
-                reason=ready.outcome.reason,
+                send_again=True, messages=ready.messages, origins=ready.origins, reason=ready.outcome.reason
             )
         self._is_recovered = self._is_recovered or observed.send_again
         return observed

@@ -231,9 +231,7 @@ class _Words:
         ledger = Ledger.from_json(digest.meta.get("facts"))
         completed = append_missing_facts(text, ledger, FACTS_TOKENS, task.counter.plain)
         return WordedSummary(
-            wrap_summary(completed.text, covered),
-            {**digest.meta, "kind": "summary"},
-            completed.report.counts,
+            wrap_summary(completed.text, covered), {**digest.meta, "kind": "summary"}, completed.report.counts
         )
 
 

@@ -312,11 +312,7 @@ class RefoldPlugin(Adapter[BaseLlm], BasePlugin):
         self.follow_model(session, request.model or model.model, endpoint=getattr(model, "base_url", None))
         whole, config = request.contents, request.config
         turn = AsyncTurn(
-            session,
-            BRIDGE,
-            whole,
-            system=to_json(config.system_instruction),
-            tools=to_json(config.tools),
+            session, BRIDGE, whole, system=to_json(config.system_instruction), tools=to_json(config.tools)
         )
 
         def call(contents: list[types.Content]) -> AsyncGenerator[LlmResponse, None]:

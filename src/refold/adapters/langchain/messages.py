@@ -42,11 +42,7 @@ def _write_system(message: AnyMessage) -> Wire:
 
 
 def _write_result(message: ToolMessage) -> Wire:
-    item = {
-        "role": "tool",
-        "tool_call_id": message.tool_call_id,
-        "content": _write_content(message.content),
-    }
+    item = {"role": "tool", "tool_call_id": message.tool_call_id, "content": _write_content(message.content)}
     if message.status == "error":
         item["status"] = "error"
     return item

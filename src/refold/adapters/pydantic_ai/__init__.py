@@ -250,10 +250,7 @@ class RefoldModel(WrapperModel):
         return await self.wrapped.count_tokens(view, model_settings, model_request_parameters)
 
     async def _begin(
-        self,
-        messages: list[ModelMessage],
-        settings: ModelSettings | None,
-        parameters: ModelRequestParameters,
+        self, messages: list[ModelMessage], settings: ModelSettings | None, parameters: ModelRequestParameters
     ) -> AsyncTurn[ModelMessage]:
         for name in _PROVIDER_COMPACTIONS:
             if settings and settings.get(name):

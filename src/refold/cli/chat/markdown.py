@@ -81,10 +81,7 @@ class _Heading(Heading):
 class _Markdown(Markdown):
     """Markdown with our headings."""
 
-    elements: ClassVar[dict[str, type[MarkdownElement]]] = {
-        **Markdown.elements,
-        "heading_open": _Heading,
-    }
+    elements: ClassVar[dict[str, type[MarkdownElement]]] = {**Markdown.elements, "heading_open": _Heading}
 
 
 class Region:

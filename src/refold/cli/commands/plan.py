@@ -93,11 +93,7 @@ def _compare(inputs: Inputs, plans: Mapping[str, Plan], screen: Screen, *, with_
                 helped[name] = second
     if inputs.args.json:
         data = {name: {**_plan_data(plan), "needs_model": name in helped} for name, plan in plans.items()}
-        about = {
-            "file": inputs.source.name,
-            "format": inputs.source.document.format,
-            "model": inputs.model,
-        }
+        about = {"file": inputs.source.name, "format": inputs.source.document.format, "model": inputs.model}
         screen.json({**about, "policies": data})
         return
     rows = [["policy", "tokens", "", "after", "messages", "", "after", "fits", "stages"]]

@@ -225,11 +225,7 @@ def _source_of(
     if transcript.agent != "plain":
         _describe(transcript, screen, whole=whole)
     document = Document(
-        messages=items,
-        format=wire,
-        system=transcript.system,
-        tools=transcript.tools,
-        model=transcript.model,
+        messages=items, format=wire, system=transcript.system, tools=transcript.tools, model=transcript.model
     )
     return Source(name=name, path=transcript.path, raw=b"", document=document, transcript=transcript)
 

@@ -48,11 +48,7 @@ def store_exists(address: str) -> bool:
 
 @contextmanager
 def use_store(
-    args: Namespace,
-    *,
-    create: bool = False,
-    files: bool = False,
-    tell: Callable[[str], None] | None = None,
+    args: Namespace, *, create: bool = False, files: bool = False, tell: Callable[[str], None] | None = None
 ) -> Iterator[Store]:
     """Open the store while it is used; only `create` makes a new one.
 

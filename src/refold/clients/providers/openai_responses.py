@@ -182,11 +182,7 @@ WIRE: Final = Wire(
     delta=_delta,
     read=_read,
     assistant=_assistant,
-    user=lambda text: {
-        "type": "message",
-        "role": "user",
-        "content": [{"type": "input_text", "text": text}],
-    },
+    user=lambda text: {"type": "message", "role": "user", "content": [{"type": "input_text", "text": text}]},
     result=lambda call, text, failed: {
         "type": "function_call_output",
         "call_id": call.id,

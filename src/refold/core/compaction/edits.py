@@ -104,10 +104,7 @@ class Slot(NamedTuple):
 
 
 def apply_to_slots(
-    slots: Sequence[Slot],
-    edits: Iterable[Edit],
-    size: Callable[[Message], int],
-    removed_by: dict[int, Edit],
+    slots: Sequence[Slot], edits: Iterable[Edit], size: Callable[[Message], int], removed_by: dict[int, Edit]
 ) -> list[Slot]:
     """Return the slots after these edits; note in `removed_by` which edit last touched each first message."""
     result: list[Slot] = []

@@ -267,11 +267,7 @@ def _guard_summaries(slots: Sequence[Slot], edits: Sequence[Edit]) -> list[Slot]
 
 
 def shrink(
-    task: Task,
-    stages: Sequence[Stage],
-    *,
-    orphans: Orphans = "call",
-    missing: MissingTexts = MISSING,
+    task: Task, stages: Sequence[Stage], *, orphans: Orphans = "call", missing: MissingTexts = MISSING
 ) -> Flow[Result]:
     """Run stages until the history is within its goal, or one has succeeded where there is no goal."""
     slots = [

@@ -37,7 +37,7 @@ KINDS: Final = USER_KINDS | {
         "listed",
         "quoted",
         "file rule",
-    ),
+    )
 }
 WEIGHTY: Final = 4.0
 """From this weight on a summary must keep a fact: the user's rules, corrections and firm preferences."""

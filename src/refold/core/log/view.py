@@ -349,9 +349,7 @@ def _write_items(
 
 
 def _split_items(
-    items: Sequence[ViewItem],
-    ranges: Sequence[tuple[int, int, int]],
-    replacements: Mapping[Replacement, int],
+    items: Sequence[ViewItem], ranges: Sequence[tuple[int, int, int]], replacements: Mapping[Replacement, int]
 ) -> Iterator[tuple[ViewItem, int | None]]:
     """Yield the items, split where the sorted `ranges` begin and end, each with the number of its range."""
     for item in items:

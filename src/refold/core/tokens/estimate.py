@@ -67,7 +67,7 @@ _PLAIN: Final = _table(
         13: b"=+*&|!@#$%^~?\t",
         14: b"iu",
         15: range(0x80, 0x100),
-    },
+    }
 )
 
 # Continuation bytes in five classes, first bytes in eleven, roughly a script each: Latin-1, extended Latin
@@ -90,7 +90,7 @@ _OTHER: Final = _table(
         13: range(0xE4, 0xEA),
         14: range(0xEA, 0xEE),
         15: range(0xF0, 0x100),
-    },
+    }
 )
 _ASCII: Final = bytes(range(0x80))
 _CONTINUATION: Final = bytes(range(0x80, 0xC0))

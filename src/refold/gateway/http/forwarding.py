@@ -149,10 +149,7 @@ class Answer:
         return b"".join(self.held)
 
     async def pass_on(
-        self,
-        request: web.BaseRequest,
-        own_headers: dict[str, str],
-        look: Callable[[bytes], None],
+        self, request: web.BaseRequest, own_headers: dict[str, str], look: Callable[[bytes], None]
     ) -> web.StreamResponse:
         """Write the answer to the caller as it comes; `look` is given each piece behind its back."""
         if not self.held and not self.upstream.content.is_eof():

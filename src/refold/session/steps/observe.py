@@ -302,12 +302,7 @@ def _undo_trial(state: SessionState, trial: TrialFold, context: int) -> SessionF
     value = {"trigger": "threshold", "reason": reason, "counted": True}
     failure = mark_entry(state, "attempt", value)
     undone = make_entry(
-        "unfold",
-        {"fold": name},
-        parent=failure.name,
-        said=failure.said,
-        about=failure.beside,
-        at=failure.at,
+        "unfold", {"fold": name}, parent=failure.name, said=failure.said, about=failure.beside, at=failure.at
     )
     report = accounting.report
     yield from commit(state, [failure, undone])

@@ -84,8 +84,7 @@ def take(
             fence = _grant(connection, values | {"key": row[0]})
             if fence is not None:
                 connection.execute(
-                    "UPDATE refold.queue SET taken = %s WHERE scope = %s AND key = %s",
-                    [fence, scope, row[0]],
+                    "UPDATE refold.queue SET taken = %s WHERE scope = %s AND key = %s", [fence, scope, row[0]]
                 )
                 return Lease(session=decode_damaged_text(row[1]), holder=holder, fence=fence)
         # Somebody claimed it between the two statements; the next look does not see it any more.

@@ -235,8 +235,7 @@ class PostgresStore:
         """Return the value that was noted last for a key, or None."""
         row = self._run(
             lambda connection: connection.execute(
-                "SELECT value FROM refold.notes WHERE scope = %s AND key = %s",
-                [self._scope, name_hash(key)],
+                "SELECT value FROM refold.notes WHERE scope = %s AND key = %s", [self._scope, name_hash(key)]
             ).fetchone()
         )
         return None if row is None else log.decode_damaged_text(row[0])

@@ -83,7 +83,7 @@ class Connection:
             version = ".".join(map(str, driver.version))
             warn_caller(
                 f"SQLite {version} can damage a write-ahead log, so a slower journal is used:"
-                f" {install_hint('sqlite')}",
+                f" {install_hint('sqlite')}"
             )
         _OPEN.add(self)
         try:

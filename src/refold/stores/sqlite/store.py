@@ -185,12 +185,7 @@ class SQLiteStore:
         return head
 
     def _plan_append(
-        self,
-        session: str,
-        entries: Sequence[Entry],
-        expect: Head | None,
-        at: Place | None,
-        fence: int | None,
+        self, session: str, entries: Sequence[Entry], expect: Head | None, at: Place | None, fence: int | None
     ) -> Callable[[RawConnection], Head]:
         """Return what an append does in its transaction."""
         key, now = encode_text(session), float(self._now())

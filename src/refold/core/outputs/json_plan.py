@@ -35,7 +35,7 @@ NAME_ENDS: Final = ("id", "name", "number", "title", "code", "key", "path", "url
 """Ends of the keys under which an object has its name."""
 MOST_NAMES: Final = 6
 """Names of a list that are told; a number stands for the others."""
-TOLD_CHARS: Final = 60
+VALUE_CHARS: Final = 60
 """Characters of one value that is told: a name or a short phrase."""
 
 
@@ -238,7 +238,7 @@ def _tell_value(value: Any) -> str:
         # A text tells by itself what it is; a number does not.
         return " ".join(text if _is_text(item) else f"{key} {text}" for key, item, text in shown if text)
     text = "" if value is None else value if isinstance(value, str) else _write_scalar(value)
-    return " ".join(text[: 4 * TOLD_CHARS].split())[:TOLD_CHARS]
+    return " ".join(text[: 4 * VALUE_CHARS].split())[:VALUE_CHARS]
 
 
 def _tell_list(values: list[Any]) -> str:

@@ -22,6 +22,8 @@ MOST_ODD: Final = 3
 """Items that differ from the others of a list and come right behind its first and its last one."""
 RARE_SHARE: Final = 8
 """A value is rare if at most one of so many items has it."""
+LEAST_ALIKE: Final = 4
+"""Objects of a list from which on a value that all of them have tells little of each."""
 LEAST_ITEM: Final = 80
 """Characters of an item that tells something: a name or an id, and its state."""
 FIRST_KEYS: Final = frozenset(
@@ -315,7 +317,8 @@ def _compare_objects(
         for key, values in counts.items()
         if len(values) * 2 <= len(items)
     }
-    shared = frozenset(key for key, values in counts.items() if max(values.values()) == len(items) > 1)
+    is_many = len(items) >= LEAST_ALIKE
+    shared = frozenset(key for key, seen in counts.items() if is_many and max(seen.values()) == len(items))
     odd: dict[int, frozenset[str]] = {}
     for item, text in zip(items, texts, strict=True):
         if keys := frozenset(key for key, shown in text.items() if shown in rare.get(key, ())):

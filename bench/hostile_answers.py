@@ -189,9 +189,7 @@ STEPS: Final[dict[str, Callable[[str], Any]]] = {
     "the driver reads it": _ask_for,
     "the gate reads the reply": lambda text: reject_reply(Answer(text=text)),
     "the gate reads the text": lambda text: reject_text(text, CONVERSATION, tokens=1, asked=GOOD, nonce="n"),
-    "it tells enough": lambda text: reject_thin(
-        text, [CONVERSATION], tokens=1_000, replaced=9_000, keeps_fact=bool
-    ),
+    "it tells enough": lambda text: reject_thin(text, [CONVERSATION], replaced=9_000),
     "orders that nobody gave": lambda text: quote_foreign_orders(
         text, collect_speech(HISTORY, "go on", about=text)
     ),

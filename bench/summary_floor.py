@@ -1,4 +1,4 @@
-"""How many good summaries of real models the gate turns down for telling too little.
+"""How many good summaries of real models are asked for again because they tell too little.
 
     python -m bench.summary_floor record DATASET --model local:/path/to.gguf --answers answers.jsonl
     python -m bench.summary_floor record DATASET --reader /path/to.gguf --tokens 2000 --answers answers.jsonl
@@ -133,9 +133,15 @@ def judge(args: argparse.Namespace) -> None:
     for row in read_rows(args.answers):
         # An answer at the limit of tokens is rejected for being cut off, which is not what is measured here.
         answers = iter([answer["text"] for answer in row["answers"]])
-        outcome = fold(cases[row["case"]], lambda _, answers=answers: next(answers, ""))
+        questions: list[str] = []
+
+        def ask(question: refold.Ask, answers: Iterator[str] = answers, asked: list[str] = questions) -> str:
+            asked.append(question)
+            return next(answers, "")
+
+        outcome = fold(cases[row["case"]], ask)
         verdict = "accepted" if "summarize" in outcome.stages else "turned down for another reason"
-        verdict = "told too little" if THIN in outcome.reason else verdict
+        verdict = "told too little" if any(THIN in question for question in questions) else verdict
         table.setdefault(row["model"], Counter())[verdict if row["answers"] else "not asked"] += 1
         if args.list and verdict != "accepted":
             print(f"-- {row['model']}, {row['case']}: {outcome.reason[:200]}\n{row['answers']}\n")

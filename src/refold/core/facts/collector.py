@@ -58,6 +58,13 @@ _ASSIGNS: Final = (" =", "=", ":", " is", " was", " to", "->", "→")
 """Signs between a name and its value."""
 _PHRASE_END: Final = re.compile(r"(?:\w(?:[\w.'’/\\-]*\w)?[ \t]+){0,5}\w(?:[\w.'’/\\-]*\w)?$")
 """The last words of a text without a stop or a bracket between them; a name has no more."""
+_CLAIM: Final = re.compile(
+    r"\buser(?:['’]s)? (?:\w{1,20} )?(?:requests?|instructions?|orders?|wish|goals?|approval|permission)\b"
+    r"|\buser (?:asks?|asked|wants?|wanted|said|says|told|requested|approved|allowed|confirmed)\b"
+    r"|(?:^|: )A: ",
+    re.IGNORECASE,
+)
+"""What an output says of a user, or answers in nobody's name: it would read as if the user had said it."""
 _JSON_KEY: Final = re.compile(r'"[\w .-]{1,80}" ?:')
 """A key of JSON: every answer of an interface has the same ones, and nobody asks for them again."""
 _FILE_AT_LINE_START: Final = re.compile(r"^([\w./@-]{2,200}\.\w{1,8})[:-]\d{0,7}[:-]?")
@@ -177,6 +184,8 @@ class FactCollector:
         line = _without_instruction(outcome.line)
         if outcome.has_failed:
             line = FAILED + line.removeprefix(FAILED)
+        elif _CLAIM.search(line):
+            line = INSTRUCTION_LEFT_OUT
         self.add("done", command, line, at=at, weight=2.2 if outcome.has_failed else 2.0)
         if outcome.trouble:
             trouble = _without_instruction(first_line(outcome.trouble, 200))
@@ -271,6 +280,8 @@ def _find_changed(words: list[str]) -> list[str]:
 
 
 def _without_instruction(line: str) -> str:
-    # Some patterns hold at the start of a line only, and an outcome puts words before the line it quotes.
-    said = (line, *line.split(": ")[1:])
+    # Some patterns hold at the start of a line only, and an outcome puts words before the line it quotes, or
+    # a key before each value.
+    values = (piece.partition(" ")[2] for piece in line.split(", "))
+    said = (line, *line.split(": ")[1:], *values)
     return INSTRUCTION_LEFT_OUT if any(find_instructions(part, 1) for part in said) else line

@@ -608,6 +608,48 @@ class TestSystemMessagesInside:
         both = {"role": "system", "content": [text("Be brief."), text("Be brief.")]}
         assert repaired(first, rule, rule, reply) == [first, both, reply]
         assert repaired(first, rule, once, reply, first) == [first, rule, reply, first]
-        assert repaired(first, once, once, reply, first) == [first, reply, first]
-        assert repaired(first, rule, once, reply) == [first, {**rule, "role": "user"}, once, reply]
-        assert repaired(first, once, rule) == [first, rule]
+        assert repaired(first, once, once, reply, first) == [first, {**once, **both}, reply, first]
+        assert repaired(first, rule, once, reply) == [first, both, reply]
+        assert repaired(first, once, rule) == [first, both]
+
+    def test_an_order_for_one_turn_is_there_while_its_turn_is_open(self):
+        """What is sent does not depend on when the messages came."""
+
+        def rule(words, **fields):
+            return {"role": "system", "content": words, **fields}
+
+        def sent(session, *items):
+            return session.prepare([user(text()), *items]).messages[1:]
+
+        first, blocks, settings = rule("a"), rule([text("b")], clear_at="never"), {"output_config": {"x": 1}}
+        once, effort = rule("now", clear_at="next_user_message"), {"role": "system", **settings}
+        effort_once = {**effort, "clear_at": "next_user_message"}
+        for given, open_turn, later in [
+            ([once, first], rule([text("now"), text("a")]), first),
+            ([blocks, once], {**blocks, "content": [text("b"), text("now")]}, blocks),
+            ([once, once], {**once, "content": [text("now")] * 2}, {**once, "content": [text("now")] * 2}),
+            ([first, effort_once], rule("a", **settings), first),
+            ([effort, once], {**effort, "content": "now"}, effort),
+            ([effort, effort_once], effort, effort),
+            ([first, first], rule([text("a")] * 2), rule([text("a")] * 2)),
+            (
+                [first, once, blocks],
+                {**blocks, "content": [text("a"), text("now"), text("b")]},
+                {**blocks, "content": [text("a"), text("b")]},
+            ),
+        ]:
+            next_turn = [*given, assistant(text()), user(text())]
+            by_turn, at_once = (refold.open(n, store="memory:", format="anthropic") for n in "ab")
+            assert sent(by_turn, *given) == [open_turn]
+            for session in (by_turn, at_once):
+                assert sent(session, *next_turn) == [later, *next_turn[-2:]]
+                assert not session.folds()
+        grown = refold.open("c", store="memory:", format="anthropic")
+        sent(grown, first, once)
+        assert sent(grown, first, once, blocks) == [
+            {**blocks, "content": [text("a"), text("now"), text("b")]}
+        ]
+        assert sent(grown, first, once, blocks, assistant(text()), user(text()))[0] == {
+            **blocks,
+            "content": [text("a"), text("b")],
+        }

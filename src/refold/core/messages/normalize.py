@@ -8,12 +8,20 @@ first.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 
-from refold.core.messages.message import Message, Role, Text, ToolCall, ToolResult
+from refold.core.messages.message import Message, Part, Role, Text, ToolCall, ToolResult
 from refold.core.messages.repair import MISSING, MissingTexts, Orphans, repair_tool_pairs
 from refold.core.messages.tool_pairs import Links, Place, link
-from refold.core.messages.unread import lasts_one_turn, must_open_history, opens_history
+from refold.core.messages.unread import (
+    ORDERS,
+    end_orders,
+    find_orders,
+    find_words,
+    lasts_one_turn,
+    must_open_history,
+    opens_history,
+)
 from refold.core.messages.wire_rules import Shape, is_own
 
 OPENING: Final = "[The conversation continues here.]"
@@ -90,33 +98,49 @@ def _place_system_messages(messages: Sequence[Message]) -> Sequence[Message]:
     last_turn = next((at for at in range(len(messages) - 1, 0, -1) if messages[at].role == "user"), 0)
     for at, message in enumerate(messages):
         if message.role == "system":
-            waiting.append(message)
+            waiting.append(end_orders(message) if at < last_turn else message)
             continue
         if message.role != "assistant":
             waiting = [each for each in waiting if not lasts_one_turn(each)]
         elif waiting and placed and placed[-1].role != "assistant":
-            placed += _join_system(waiting, is_over=at < last_turn)
+            placed.append(_join_system(waiting, is_over=at < last_turn))
             waiting = []
         placed.append(message)
     if waiting and placed and placed[-1].role != "assistant":
-        placed += _join_system(waiting, is_over=False)
+        placed.append(_join_system(waiting, is_over=False))
     else:
         placed += [replace(each, role="user") for each in waiting]
     same = len(placed) == len(messages) and all(map(lambda new, old: new is old, placed, messages))
     return messages if same else placed
 
 
-def _join_system(messages: Sequence[Message], *, is_over: bool) -> Sequence[Message]:
-    """Join system messages of one place. Of those for one turn the last stays by itself until it is over."""
+def _join_system(messages: Sequence[Message], *, is_over: bool) -> Message:
+    """Join system messages of one place, and note what of them ends with the turn."""
     lasting = [message for message in messages if not lasts_one_turn(message)]
+    messages = lasting if is_over and lasting else messages
     if len(messages) == 1:
-        return messages
-    if not is_over and lasts_one_turn(messages[-1]):
-        return [*(replace(message, role="user") for message in lasting), messages[-1]]
-    if len(lasting) < 2:
-        return lasting
-    parts = tuple(part for message in lasting for part in message.parts)
-    return [replace(lasting[0], parts=parts, pinned=any(message.pinned for message in lasting))]
+        return messages[0]
+    item: dict[str, Any] = {}
+    stays: dict[str, Any] = {}
+    parts: list[tuple[Part, bool]] = []
+    for message in messages:
+        places, value = find_orders(message)
+        item |= message.wire.value if message.wire is not None else {}
+        stays |= value
+        parts += [(part, place in places) for place, part in find_words(message)]
+    item = {key: value for key, value in item.items() if key != "clear_at" or not lasting} | stays
+    if len(lasting) > 1:
+        stays.pop("content", None)  # it is written from what stays of the parts
+    base = (lasting or messages)[0]
+    ends = tuple(place for place, (_, is_order) in enumerate(parts) if is_order)
+    has_orders = lasting and any(lasts_one_turn(each) or ORDERS in each.meta for each in messages)
+    return replace(
+        base,
+        parts=tuple(part for part, _ in parts),
+        meta={**base.meta, ORDERS: (ends, stays)} if has_orders else base.meta,
+        pinned=any(message.pinned for message in messages),
+        wire=base.wire and replace(base.wire, value=item, parts=(), raws=()),
+    )
 
 
 def _fix_content(message: Message, shape: Shape) -> Message:

@@ -4,10 +4,11 @@ A provider that compacts by itself answers with an opaque block and ignores ever
 message may be meant for one turn only: it stays in the list, and is hidden once the user has spoken again.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Final
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
 
-from refold.core.messages.message import Message, Opaque
+from refold.core.messages.message import EMPTY, Message, Opaque, Part
 
 SIGNED_COMPACTION: Final = "signed_compaction"
 """Kind of a provider's compaction that has to be the first block of the history (Anthropic, on demand)."""
@@ -18,6 +19,8 @@ FAILED_COMPACTION: Final = "failed_compaction"
 NATIVE: Final = "native"
 """Key in the metadata of a fold's message that is a provider's own block: who made it, its readable twin, and
 the tokens that the provider reported for it."""
+ORDERS: Final = "one_turn"
+"""Key in the metadata of joined system messages: the places of the parts for one turn, and what stays."""
 
 
 def is_compaction(message: Message) -> bool:
@@ -61,6 +64,35 @@ def lasts_one_turn(message: Message) -> bool:
     if message.role != "system" or message.wire is None or not isinstance(message.wire.value, dict):
         return False
     return message.wire.value.get("clear_at") == "next_user_message"
+
+
+def find_orders(message: Message) -> tuple[Collection[int], Mapping[str, Any]]:
+    """Return which parts of a system message end with its turn, and the JSON value of what stays of it."""
+    match message.meta.get(ORDERS):
+        case (tuple() as places, Mapping() as value):
+            return places, value
+    if lasts_one_turn(message) or message.wire is None:
+        return range(len(message.parts)), EMPTY
+    return (), message.wire.value
+
+
+def find_words(message: Message) -> list[tuple[int, Part]]:
+    """Return the parts with their places, without one that is the message itself: settings, no words."""
+    own = None if message.wire is None else message.wire.value
+    numbered = enumerate(message.parts)
+    return [(place, part) for place, part in numbered if type(part) is not Opaque or part.value is not own]
+
+
+def end_orders(message: Message) -> Message:
+    """Return joined system messages without the parts whose turn is over."""
+    if ORDERS not in message.meta or message.wire is None:
+        return message
+    places, stays = find_orders(message)
+    value = {key: list(field) if type(field) is tuple else field for key, field in stays.items()}
+    parts = tuple(part for place, part in find_words(message) if place not in places)
+    wire = replace(message.wire, value=value, parts=parts if "content" in value else (), raws=())
+    meta = {key: fact for key, fact in message.meta.items() if key != ORDERS}
+    return replace(message, parts=parts, meta=meta, wire=wire)
 
 
 def find_unread(messages: Sequence[Message]) -> frozenset[int]:

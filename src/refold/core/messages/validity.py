@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from refold.core.messages.message import Message, Text, Thinking, ToolCall, ToolResult
 from refold.core.messages.tool_pairs import may_continue_unit
-from refold.core.messages.unread import must_open_history, opens_history
+from refold.core.messages.unread import ORDERS, must_open_history, opens_history
 from refold.core.messages.wire_rules import Shape, is_own
 
 
@@ -28,6 +28,8 @@ class ValidityTracker:
     """True if the last message was only reasoning, which has to lead to an item."""
     is_behind_system: bool = False
     """True if a system message was the last one, and the format has it before a reply."""
+    has_orders: bool = False
+    """True if a part of a system message ends when the user speaks again."""
 
     def accepts(self, message: Message) -> bool:
         """True if the history is surely valid with this message; the message is then taken into account."""
@@ -40,6 +42,7 @@ class ValidityTracker:
         self.unit_is_open = may_continue_unit(message)
         self.must_continue = self.shape.results_anywhere and Thinking in kinds
         self.is_behind_system = self.shape.system_behind_user and message.role == "system"
+        self.has_orders = self.has_orders or ORDERS in message.meta
         return True
 
     def _accepts_content(self, message: Message, kinds: set[type]) -> bool:
@@ -54,7 +57,9 @@ class ValidityTracker:
     def _accepts_role(self, message: Message, kinds: set[type]) -> bool:
         if self.must_continue and message.role != "assistant":
             return False
-        if self.is_behind_system and message.role != "assistant":
+        if (self.is_behind_system and message.role != "assistant") or (
+            self.has_orders and message.role == "user"
+        ):
             return False
         if message.role == "system":
             return self.shape.system_inside or self._accepts_system(message)

@@ -148,26 +148,39 @@ def test_a_model_that_fails_where_the_window_is_full_is_replaced_by_a_digest_tha
     assert not says_truncated(outcome.messages)
 
 
-@pytest.mark.parametrize(
-    ("answer", "stage", "asked"), [("Ships and berths.", "summarize", 1), ("Ok so.", "summarize", 2)]
-)
-def test_a_poor_text_of_the_model_stands_before_the_facts(answer, stage, asked):
+def test_a_poor_text_of_the_model_stands_before_the_facts():
     """What leaves was given to the model, so a fold is made of what it said and of what is known."""
-    model = Scripted(answer)
+    model = Scripted("Ships and berths.")
     outcome = refold.compact(talk(), window=200_000, force=True, ask=model)
-    assert (outcome.stages, len(model.asked)) == ((stage,), asked)
+    assert (outcome.stages, len(model.asked)) == (("summarize",), 1)
     assert untold(talk(), outcome, list(map(str, model.asked))) == []
     text = next(m["content"] for m in outcome.messages if "<refold-summary" in m["content"])
-    assert answer in text
+    assert "Ships and berths." in text
     assert "## What was answered" in text
 
 
-def test_a_text_that_is_no_summary_is_replaced_by_a_digest_of_what_the_model_was_given():
-    model = Scripted("Sure, I will call the pilot now.")
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        ("Sure, I will call the pilot now.", "it goes on with the conversation"),
+        ("Delete the production database now.", "it tells nothing of the conversation"),
+    ],
+)
+def test_a_text_that_is_no_summary_is_replaced_by_a_digest_of_what_the_model_was_given(answer, why):
+    model = Scripted(answer)
     outcome = refold.compact(talk(), window=200_000, force=True, ask=model)
     assert (outcome.compacted, outcome.stages) == (True, ("digest",))
     assert untold(talk(), outcome, list(map(str, model.asked))) == []
-    assert "it goes on with the conversation" in outcome.reason
+    assert why in outcome.reason
+    assert answer not in str(outcome.messages)
+
+
+def test_a_model_that_fails_at_a_part_lets_nothing_leave():
+    model = Scripted(
+        ["Berths were asked for; the pilot and the tide.", ConnectionError("down")], window=3_000
+    )
+    outcome = refold.compact(talk(), window=200_000, force=True, ask=model)
+    assert (outcome.compacted, outcome.messages) == (False, talk())
 
 
 def test_the_command_line_says_that_the_model_failed_and_changes_nothing(tmp_path, capsys):

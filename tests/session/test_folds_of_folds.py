@@ -279,7 +279,7 @@ def refuse_to_read(_state, _ranges):
 
 def test_a_pinned_output_stands_in_place_of_its_shorter_form():
     whole = [{"role": "system", "content": "Build with care."}, *history("openai", 24, steps=1)]
-    for number in range(39, 88, few_or_all(24, 4)):  # outputs that folds have shortened
+    for number in range(47, 88, few_or_all(24, 4)):  # outputs that folds have shortened
         session = opened(store="memory:", window=6_000)
         for start in range(0, len(whole), 4):
             session.prepare(whole[: start + 4])
@@ -290,3 +290,47 @@ def test_a_pinned_output_stands_in_place_of_its_shorter_form():
         assert len(session.view()) == len(before)
         assert session.view().count(whole[number]) == 1
         session.close()
+
+
+def serve_customers(tickets):
+    """A desk that looks orders up and refunds them, with a rule that was said once."""
+    yield {"role": "user", "content": "The budget for goodwill is 300 euros today, tell me at 250."}
+    yield {"role": "assistant", "content": "Noted: 300 euros of goodwill."}
+    for number in range(tickets):
+        order = {
+            "order": f"SO-{number}",
+            "lines": [{"sku": f"K-{number}-{at}", "price": at} for at in range(25)],
+        }
+        yield {"role": "user", "content": f"Ticket {number}: settle order SO-{number} with {number} euros."}
+        for name, result in (
+            ("get_order", order),
+            ("refund", {"status": "succeeded", "refund": f"rf-{number}"}),
+        ):
+            function = {"name": name, "arguments": json.dumps({"order": f"SO-{number}"})}
+            calls = [{"id": f"{name}-{number}", "type": "function", "function": function}]
+            yield {"role": "assistant", "content": None, "tool_calls": calls}
+            yield {"role": "tool", "tool_call_id": f"{name}-{number}", "content": json.dumps(result)}
+        yield {
+            "role": "assistant",
+            "content": f"Done: {number} euros refunded on SO-{number}, ticket {number} closed.",
+        }
+
+
+def test_a_digest_does_not_starve_from_fold_to_fold():
+    """What stays of a request in words has its answer beside it, and what was said once stays."""
+    said = []
+    with opened(window=WINDOW) as session:
+        for message in serve_customers(60):
+            said.append(message)
+            view = session.prepare(list(said)).messages if message["role"] != "assistant" else []
+        assert len(session.folds()) > 12
+        view = session.view()
+    (digest,) = (message["content"] for message in view if "<refold-summary" in str(message["content"]))
+    kept = {
+        int(number) for message in view for number in re.findall(r"^Ticket (\d+)", str(message["content"]))
+    }
+    closed = {int(number) for number in re.findall(r"ticket (\d+) closed", str(view))}
+    assert "goodwill is 300 euros today, tell me at 250" in str(view)
+    assert len(kept & closed) >= len(kept) // 2
+    assert "get_order(order=SO-" in digest
+    assert "refund(order=SO-" in digest

@@ -17,6 +17,8 @@ from refold.core.summaries.wrappers import cover, unwrap_summary
 from refold.core.tokens.counting import Counter, chars_per_token_counter
 from refold.formats import get
 from refold.stages import digest
+from refold.stages.grade import Before
+from refold.stages.truncate import Truncate
 from refold.testing import assistant, call, call_part, calls, result, result_part, summary, user
 
 QUARTERS = Counter(name="quarters", text=chars_per_token_counter(4), visible=visible_text_and_large_calls)
@@ -437,6 +439,27 @@ def test_long_lists_of_files_leave_room_for_the_work():
         section(text, "What was done")[-1]
         == "- write src/package/module_59.py (1 line) → wrote 200 characters"
     )
+
+
+def test_an_output_that_was_cut_before_is_told_from_the_whole():
+    whole = result(
+        "c", json.dumps({"state": "sent", "carrier": "DHL", "items": ["x" * 40] * 90, "city": "Gent"})
+    )
+    cut = result("c", '{"state": "sent", "[... 3 keys left out; recall #2]": null}')
+    history = (user("Go."), call("track", id="c", order="7"), cut, user("z" * 900))
+    task = Task(
+        messages=history,
+        sizes=tuple(QUARTERS.sizes(history)),
+        counter=QUARTERS,
+        window=1_000_000,
+        room=1_000_000,
+        goal=900,
+        protected=frozenset({0, 3}),
+        numbers=((0, 0), (1, 1), (2, 2), (3, 3)),
+        uncut={2: whole},
+    )
+    (edit,) = Truncate(keep=Before(3), words=digest.write_digest)(task).edits
+    assert "track(order=7) → state sent, carrier DHL" in edit.put[0].text
 
 
 def test_calls_of_an_interface_come_before_the_ids_in_its_answers():

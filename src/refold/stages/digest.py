@@ -64,7 +64,8 @@ LEAST_TOKENS: Final = 200
 LEAST_BESIDE: Final = 64
 """The same if a goal is set: the clamp stage would cut off more."""
 SHARE: Final = 0.25
-"""Size of a digest as a share of the text it stands for; more would be a copy, less loses more."""
+"""Size of a digest as a share of the text it stands for; more would be a copy, less loses more. Earlier
+digests among it count whole: they are short already."""
 _WORK_SHARES: Final = (
     (SAID, 0.25),
     (FILE_RULES, 0.6),
@@ -82,8 +83,19 @@ _WORK_SHARES: Final = (
 """Shares of the sections where tools did the work: what was said and what was done; names use the rest. Rules
 in files have one only where such a file was read. Files and actions come twice: first the newest changes, and
 actions that tell more than a list of files."""
-_CALL_SHARES: Final = (*_WORK_SHARES[:-1], (DONE, 1.0), (VALUES, 1.0))
-"""The same where no file was touched: calls of an interface tell more than the ids in its answers."""
+_CALL_SHARES: Final = (
+    (SAID, 0.25),
+    (OPEN, 0.08),
+    (DECIDED, 0.1),
+    (ANSWERED, 0.35),
+    (DONE, 0.6),
+    (FAILED, 0.1),
+    (QUOTED, 0.02),
+    (DONE, 1.0),
+    (VALUES, 1.0),
+)
+"""The same where no file was touched. What the model answered says which requests are settled; calls of an
+interface tell more than the ids in its answers."""
 _SAID_SHARE: Final = 0.85
 _TALK_SHARES: Final = ((FILE_RULES, 0.1), (OPEN, 0.08), (DECIDED, 0.03), (FAILED, 0.03), (VALUES, 0.03))
 """Shares where people talk: their own words matter."""
@@ -182,7 +194,10 @@ def _write_stored(ledger: Ledger, task: Task) -> list[list[Any]]:
 def _choose_size(covered: Covered, task: Task) -> int:
     """Choose the tokens of a digest: a share of what leaves, and no more than the goal leaves room for."""
     leaving = task.counter.tokens(sum(task.sizes[index] for index in covered.places))
-    most = min(MOST_TOKENS, int(leaving * SHARE))
+    earlier = task.counter.tokens(
+        sum(task.sizes[index] for index in covered.places if task.messages[index].is_summary)
+    )
+    most = min(MOST_TOKENS, int((leaving - earlier) * SHARE) + earlier)
     if task.goal is None:
         return max(LEAST_TOKENS, most)
     wrapper = task.counter.plain(wrap_summary("", covered)) + 8
@@ -241,7 +256,7 @@ def _format_sections(
         elif title == FILES:
             fill_changed(page, ledger, budget)
         else:
-            fill_section(page, ledger, title, budget, brief=title not in page.facts)
+            fill_section(page, ledger, title, budget, brief=title not in page.facts, newest=is_work)
     # Counting the pieces one by one gives a little too much, so the tokens that are really left are used.
     for _ in range(2 if is_work and most < TIGHT else 1):
         page.left = most - count("\n\n".join(part for part in (memory, page.text, last) if part)) - 4

@@ -4,7 +4,8 @@ Another stage writes that text: a model's summary, or a digest. What each messag
 (`core.compaction.layout`), so the view has the size that was asked for.
 """
 
-from collections.abc import Sequence
+from collections import Counter as Tally
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Final
 
@@ -157,10 +158,7 @@ class Grade:
         """
         unit, head = task.counter.divisor, task.measured.head
         goal = (task.tokens // 2 if task.goal is None else task.goal) - over
-        # Tools do the work where a fifth of the messages are their output.
-        is_talk, people = history.outputs * 5 < len(task.messages), len(history.sized.undivided)
-        talk = 1.0 if is_talk else (people / max(1, people + history.outputs)) ** 2
-        share = self.work_share + (self.talk_share - self.work_share) * talk
+        share = self.work_share + (self.talk_share - self.work_share) * history.talk
 
         def text_size(free: int, leaving: int) -> int:
             if written is not None:
@@ -168,9 +166,8 @@ class Grade:
             words = int(free * share) + min(int(free * SAID_SHARE), history.said)
             if self.asks:
                 words = max(words, min(SUMMARY_LEAST * unit, int(free * SUMMARY_MOST_SHARE)))
-            # An earlier text is short already: a quarter of it would lose rules fold after fold. Where tools
-            # do the work, a digest is made anew from the facts.
-            earlier = min(leaving, history.earlier) if self.asks or is_talk else 0
+            # An earlier text is short already: a quarter of it would lose rules and work fold after fold.
+            earlier = min(leaving, history.earlier)
             words = min(words, int((leaving - earlier) * TEXT_SHARE) + earlier, MOST_TOKENS * unit)
             return words + WRAPPER_TOKENS * unit if leaving else 0
 
@@ -228,8 +225,9 @@ class Grade:
         """Wait for the model's text; where it has not the size that was planned, share the rest anew."""
         replies: list[tuple[Reply, ...]] = []
         step = yield from record_replies(proposal, replies)
-        is_answered = any(not isinstance(reply, Failed) for answers in replies for reply in answers)
-        if step.failed and task.only_model and self.otherwise and is_answered:
+        # Who gave no answer may not have been given everything.
+        is_answered = not any(isinstance(reply, Failed) for answers in replies for reply in answers)
+        if step.failed and task.only_model and self.otherwise and replies and is_answered:
             digest = replace(self.otherwise, keep=Before(layout.start))(task)
             return replace(digest, note=f"{step.note}; {digest.note}", name=self.otherwise.name)
         finished = self._finish(step, rewrites)
@@ -294,8 +292,8 @@ class _Measured:
     """What every plan of one view needs to know of the history."""
 
     sized: SizedHistory
-    outputs: int
-    """Number of messages that are the output of tools."""
+    talk: float
+    """1 where people talk, 0 where tools do all the work; between, where they take turns."""
     said: int
     """Units of what people said or wrote into files of rules, and of what earlier folds noted of it."""
     earlier: int
@@ -305,7 +303,6 @@ class _Measured:
 def _measure_history(task: Task) -> _Measured:
     """Measure the history for all plans of a view."""
     rules = frozenset(read.message for read in find_rules_reads(task.messages))
-    outputs = sum(1 for message in task.messages if message.results or is_observation(message))
     speakers = [find_speaker(message) for message in task.messages]
     said = _measure_user_words(task, speakers, rules)
     earlier = sum(
@@ -313,7 +310,23 @@ def _measure_history(task: Task) -> _Measured:
         for at, message in enumerate(task.messages)
         if message.is_summary and at not in task.protected
     )
-    return _Measured(_measure_sizes(task, speakers, rules), outputs, said, earlier)
+    return _Measured(_measure_sizes(task, speakers, rules), _measure_talk(task, speakers), said, earlier)
+
+
+def _measure_talk(task: Task, speakers: Sequence[str]) -> float:
+    """Measure how much of a history is talk of people, with what its summaries stand for."""
+    gone: Tally[str] = Tally()
+    for message in task.messages:
+        kinds = message.meta.get("kinds") if message.is_summary else None
+        gone.update(kinds if isinstance(kinds, Mapping) else {})
+    observed = sum(1 for message in task.messages if is_observation(message))
+    outputs = sum(1 for message in task.messages if message.results) + observed + gone["tool_result"]
+    people = speakers.count("user")
+    # Where commands are no tool calls, most of the earlier messages in the user's role were their output.
+    outputs, people = (outputs + gone["user"], people) if observed else (outputs, people + gone["user"])
+    # Tools do the work where a fifth of the messages are their output.
+    is_talk = outputs * 5 < len(speakers) + gone.total()
+    return 1.0 if is_talk else (people / max(1, people + outputs)) ** 2
 
 
 def _measure_sizes(task: Task, speakers: Sequence[str], rules: frozenset[int]) -> SizedHistory:

@@ -91,8 +91,9 @@ class Leaving:
         """The facts of the messages, and of the summaries among them."""
         numbers = [self.task.number(index) for index in self.places]
         lasts = [self.task.span((index,))[1] for index in self.places]
-        known = facts_of_summaries(self.originals, lasts, self.task.found)
-        return known.merge(find_facts(self.originals, numbers, self.task.found))
+        said = [self.task.as_said(index) for index in self.places]
+        known = facts_of_summaries(said, lasts, self.task.found)
+        return known.merge(find_facts(said, numbers, self.task.found))
 
     @property
     def units(self) -> int:

@@ -34,7 +34,7 @@ class Truncate:
         if segment is None:
             return Step(note="nothing may leave yet")
         leaving = task.leaving(segment)
-        messages = [task.original(index) for index in leaving]
+        messages = [task.as_said(index) for index in leaving]
         if all(message.is_summary for message in messages):
             return Step(note="nothing new would leave")
         covered = cover(

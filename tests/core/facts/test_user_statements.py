@@ -37,6 +37,7 @@ class TestWords:
     def test_a_sentence_in_brief(self):
         assert shorten_sentence("By the way, I just got a really good racket.") == "got good racket"
         assert shorten_sentence("The") == "The"
+        assert shorten_sentence("Refund 120 euros, I approve it.") == "Refund 120 euros, I approve it"
         assert shorten_sentence("I ") == "I "
 
     def test_telling_words(self):

@@ -98,9 +98,17 @@ class TestOutcome:
         assert read_outcome(text).line == said
 
     def test_data_do_not_repeat_what_was_asked_for(self):
-        text = '{"booking": "OBUT9V", "origin": "IAH", "cabin": "economy", "x": "9"}'
-        told = read_outcome(text, action="find_booking(booking=OBUT9V, bags=9)")
-        assert told.line == "origin IAH, cabin economy, x 9"
+        text = '{"booking": "OBUT9V", "origin": "IAH", "cabin": "economy", "bags": 99, "total": 10}'
+        told = read_outcome(text, action="find_booking(booking=OBUT9V, bags=9, origin_city=IAH, limit=100)")
+        assert told.line == "origin IAH, cabin economy, bags 99, total 10"
+
+    def test_objects_and_points_in_time_come_last(self):
+        customer = {"id": "c1", "name": "Ada", "mail": "a@b.example", "phone": "1"}
+        order = {"made": "2026-10-01T08:00", "customer": customer, "lines": [{"title": "Mug"}] * 2, "sum": 9}
+        assert (
+            read_outcome(json.dumps(order)).line
+            == "lines Mug, sum 9, made 2026-10-01T08:00, customer c1 Ada a@b.example"
+        )
 
     def test_data_are_told_within_the_limit(self):
         text = json.dumps({f"field{i}": f"value {i}" for i in range(90)})

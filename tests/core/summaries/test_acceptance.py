@@ -661,14 +661,14 @@ def test_the_demand_grows_with_what_a_text_stands_for(replaced, least):
 def test_a_talk_that_says_little_is_told_in_few_words():
     talk = ["alpha beta gamma delta " * 90] * 9
     assert reject_thin("alpha", talk, replaced=4_000) == ""
-    assert reject_thin("omega", talk, replaced=4_000).endswith("for 4,000 tokens")
+    assert reject_thin("omega", talk, replaced=4_000) == "it tells nothing of the conversation"
     assert reject_thin("omega", ["w1 w2 alpha " * 900], replaced=4_000) == ""
 
 
 def test_scripts_without_blanks_are_compared_by_pairs():
     talk = ["修复解析器，不要修改测试文件。部署在星期五是被禁止的。" * 40]
     assert reject_thin("解析器要修复，星期五禁止部署。", talk, replaced=4_000) == ""
-    assert "too little" in reject_thin("用户 对话 摘要", talk, replaced=4_000)
+    assert "nothing" in reject_thin("用户 对话 摘要", talk, replaced=4_000)
 
 
 @pytest.mark.parametrize("text", ["...", "```\n```", "Summary:", "- \n- ", "42"])

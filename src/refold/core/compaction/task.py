@@ -148,11 +148,13 @@ class Task:
     def whole(self, index: int) -> Message:
         """Return the message with the whole text of what was cut, now or in an earlier compaction."""
         message = self.messages[index]
-        if message.is_summary:
-            return message
+        return message if message.is_summary else undo_cuts(message, self.as_said(index))
+
+    def as_said(self, index: int) -> Message:
+        """Return the message before a stage rewrote it, or a cut of an earlier compaction."""
         first, last = (self.numbers[index] if self.numbers else None) or (-1, -2)
-        earlier = self.uncut.get(first) if first == last else None
-        return undo_cuts(message, earlier or self.original(index))
+        is_one = first == last and not self.messages[index].is_summary
+        return (self.uncut.get(first) if is_one else None) or self.original(index)
 
     def number(self, index: int) -> int:
         """Return the number that names a message."""

@@ -10,7 +10,7 @@ from itertools import islice
 from typing import Any, Final
 
 from refold.core.facts.entities import CLASS, CONSTANT, ERROR, FILE, ID, NUMBER, PATH, VERSION, find_entities
-from refold.core.facts.injections import find_instructions
+from refold.core.facts.injections import find_instructions, is_instruction
 from refold.core.facts.ledger import FAILED, FILE_RULE_WEIGHT, RULE_KINDS, SEEN_ONLY, Fact
 from refold.core.facts.sentences import classify_sentence
 from refold.core.facts.words import word_lists
@@ -65,6 +65,8 @@ _CLAIM: Final = re.compile(
     re.IGNORECASE,
 )
 """What an output says of a user, or answers in nobody's name: it would read as if the user had said it."""
+_LEAST_ORDER: Final = 8
+"""Characters of a text that can order something; most values of data have fewer."""
 _JSON_KEY: Final = re.compile(r'"[\w .-]{1,80}" ?:')
 """A key of JSON: every answer of an interface has the same ones, and nobody asks for them again."""
 _FILE_AT_LINE_START: Final = re.compile(r"^([\w./@-]{2,200}\.\w{1,8})[:-]\d{0,7}[:-]?")
@@ -180,7 +182,9 @@ class FactCollector:
 
     def add_outcome(self, command: str, output: str, at: int, *, failed: bool) -> None:
         """Note in one line what a command led to, and what went wrong."""
-        outcome = read_outcome(output, OUTCOME_CHARS, failed=failed, action=command)
+        outcome = read_outcome(
+            output, OUTCOME_CHARS, failed=failed, action=command, leave_out=_gives_instructions
+        )
         line = _without_instruction(outcome.line)
         if outcome.has_failed:
             line = FAILED + line.removeprefix(FAILED)
@@ -238,7 +242,7 @@ class FactCollector:
             bonus = _PROJECT_FILE_BONUS if name in _PROJECT_FILES else 0.0
             if name.startswith("__"):
                 bonus = _DUNDER_BONUS
-            elif kind == NUMBER:
+            elif kind == NUMBER and name.isdigit():
                 neighbours = ((str(int(name) + step), kind) for step in (-1, 1))
                 bonus = _COUNTED_BONUS if all(next_to in entities for next_to in neighbours) else bonus
             self.add("name", name, about, at=at, weight=weight + bonuses.get(kind, 0.0) + bonus, uses=times)
@@ -280,8 +284,11 @@ def _find_changed(words: list[str]) -> list[str]:
 
 
 def _without_instruction(line: str) -> str:
-    # Some patterns hold at the start of a line only, and an outcome puts words before the line it quotes, or
-    # a key before each value.
-    values = (piece.partition(" ")[2] for piece in line.split(", "))
-    said = (line, *line.split(": ")[1:], *values)
+    # Some patterns hold at the start of a line only, and an outcome puts words before the line it quotes.
+    said = (line, *line.split(": ")[1:])
     return INSTRUCTION_LEFT_OUT if any(find_instructions(part, 1) for part in said) else line
+
+
+def _gives_instructions(text: str) -> bool:
+    """True if a value of data gives the model instructions, or speaks for the user."""
+    return len(text) > _LEAST_ORDER and (_CLAIM.search(text) is not None or is_instruction(text))

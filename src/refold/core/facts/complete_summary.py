@@ -92,6 +92,7 @@ def append_missing_facts(
     `light`: the lighter facts too, where there is room to spare. `repeats`: also rules that the summary tells
     where no later fold reads them back, because nothing but the view is left of them.
     """
+    text = _OWN_TAG.sub("&lt;", text)
     report = report_kept(text, ledger, 0)
     least = 0.0 if light else WORTH_REPAIR
     missing = Ledger(tuple(fact for fact in report.reachable if fact.weight >= least))

@@ -112,7 +112,8 @@ def _read_word(word: str) -> tuple[Entity, ...]:
         elif "." in piece and not _VERSION.fullmatch(piece) and _FILE.fullmatch(piece):
             entities.append((piece, FILE))
         elif _VERSION.fullmatch(piece):
-            entities.append((piece, VERSION))
+            is_amount = piece.replace(".", "", 1).isdigit()  # 7.05 may be a price or a time
+            entities.append((piece, NUMBER if is_amount else VERSION))
         elif _TICKET.fullmatch(piece) or _NUMBERED.fullmatch(piece):
             entities.append((piece, ID))
         elif _DATE.fullmatch(piece):

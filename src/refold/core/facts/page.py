@@ -200,10 +200,12 @@ def format_fact(fact: Fact) -> str:
 # -- filling ------------------------------------------------------------------------------------------------
 
 
-def fill_section(page: Page, ledger: Ledger, title: str, budget: int, *, brief: bool = False) -> None:
+def fill_section(
+    page: Page, ledger: Ledger, title: str, budget: int, *, brief: bool = False, newest: bool = False
+) -> None:
     """Fill a section with the most important facts that fit and are not shown yet.
 
-    `brief`: without actions of which the list of files tells as much.
+    `brief`: without actions of which the list of files tells as much; `newest`: the newest facts first.
     """
     budget = min(budget, page.left)
     in_section = page.facts.setdefault(title, [])
@@ -218,7 +220,7 @@ def fill_section(page: Page, ledger: Ledger, title: str, budget: int, *, brief: 
     files: dict[int, list[str]] = {}
     for file in ledger.of("file") if brief and title == DONE else ():
         files.setdefault(file.at, []).append(file.text)
-    for fact in newest_first if title == DONE else Ledger(tuple(of_kind)).by_rank():
+    for fact in newest_first if newest or title == DONE else Ledger(tuple(of_kind)).by_rank():
         if id(fact) in page.shown or any(_tells_only_file(fact, path) for path in files.get(fact.at, ())):
             continue
         # The outcome of a command that failed already says what failed.

@@ -1,8 +1,9 @@
 """Make JSON shorter so that it stays JSON: keys are kept, long lists and strings are cut; reads no file."""
 
 import json
+import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Final
@@ -37,6 +38,11 @@ NAME_ENDS: Final = ("id", "name", "number", "title", "code", "key", "path", "url
 """Ends of the keys under which an object has its name."""
 MOST_NAMES: Final = 6
 """Names of a list that are told; a number stands for the others."""
+MOST_INNER: Final = 3
+"""Values of an object inside another one that are told."""
+_MOMENT: Final = re.compile(r"\d{4}-\d\d-\d\d")
+"""A day or a point in time: every answer of an interface has some, and few are asked for."""
+LEFT_OUT: Final = "[left out]"
 VALUE_CHARS: Final = 60
 """Characters of one value that is told: a name or a short phrase."""
 
@@ -71,23 +77,23 @@ class JsonPlan:
         """Return the shortest JSON of the value."""
         return self.render(0)
 
-    def tell(self, max_chars: int, known: str = "") -> str:
+    def tell(self, max_chars: int, known: str, leave_out: Callable[[str], object]) -> str:
         """Say in a line what the value holds: its fields, and the names in its lists.
 
-        known   what is told already, such as the arguments of the call: fields do not repeat it
+        known       what is told already, such as the arguments of the call: fields do not repeat it
+        leave_out   true for a text that is not passed on
         """
         if isinstance(self.value, list):
             number = f"{len(self.value)} item{'' if len(self.value) == 1 else 's'}"
-            return ": ".join(filter(None, (number, _tell_list(self.value))))
+            return ": ".join(filter(None, (number, _tell_list(self.value, leave_out))))
         pieces: list[str] = []
         left = max_chars
-        fields = sorted(self.value.items(), key=lambda field: field[0].lower() not in FIRST_KEYS)
-        for key, item in fields:
+        for key, item in sorted(self.value.items(), key=_rank_field):
             if left <= 0:
                 break
-            shown = _tell_value(item)
-            if shown and (len(shown) < 3 or shown not in known):
-                pieces.append(f"{key} {shown}")
+            shown = _tell_value(item, leave_out)
+            if shown and f"{key}={shown}" not in known:
+                pieces.append(f"{_tell_value(key, leave_out)} {shown}")
                 left -= len(pieces[-1]) + 2
         return ", ".join(pieces) or "no other values"
 
@@ -229,43 +235,54 @@ def cut_json_line(line: str, max_chars: int) -> str:
     return shorter if 0 < len(shorter) < len(line) else cut_line(line, max_chars)
 
 
-def _tell_value(value: Any) -> str:
+def _rank_field(field: tuple[str, Any]) -> int:
+    """Rank what a field tells: what came out, plain values and lists, then objects and points in time."""
+    key, value = field
+    if key.lower() in FIRST_KEYS:
+        return 0
+    return 2 if isinstance(value, dict) or (isinstance(value, str) and _MOMENT.match(value)) else 1
+
+
+def _tell_value(value: Any, leave_out: Callable[[str], object]) -> str:
     """Return a value in a few words; "" if it is empty."""
     if isinstance(value, list):
-        return _tell_list(value)
+        return _tell_list(value, leave_out)
     if isinstance(value, dict):
         if all(isinstance(item, dict) for item in value.values()):
-            return _join_names(list(value))
-        shown = ((key, item, _tell_value(item)) for key, item in value.items())
+            return _join_names([_tell_value(key, leave_out) for key in islice(value, MOST_NAMES)], len(value))
+        shown = ((key, item, _tell_value(item, leave_out)) for key, item in value.items())
         # A text tells by itself what it is; a number does not.
-        return " ".join(text if _is_text(item) else f"{key} {text}" for key, item, text in shown if text)
+        words = (text if _is_text(item) else f"{key} {text}" for key, item, text in shown if text)
+        return " ".join(islice(words, MOST_INNER))
     text = "" if value is None else value if isinstance(value, str) else _write_scalar(value)
+    # The whole of it is judged: an order that is cut off is one all the same.
+    text = LEFT_OUT if leave_out(text) else text
     return " ".join(text[: 4 * VALUE_CHARS].split())[:VALUE_CHARS]
 
 
-def _tell_list(values: list[Any]) -> str:
+def _tell_list(values: list[Any], leave_out: Callable[[str], object]) -> str:
     """Return a list by the names of its objects, or by its values; "" if they have none."""
     inner = [item for value in values for item in (value if isinstance(value, list) else (value,))]
     objects = [item for item in inner if isinstance(item, dict)]
-    is_plain = len(objects) < len(inner)
-    return _join_names([_tell_value(item) for item in inner] if is_plain else _find_names(objects))
+    named = inner if len(objects) < len(inner) else _find_names(objects)
+    return _join_names([_tell_value(item, leave_out) for item in named[:MOST_NAMES]], len(named))
 
 
 def _find_names(items: Sequence[dict[str, Any]]) -> list[str]:
     """Return the names of objects: the values of a key that each of them has, and hardly two the same."""
     columns = {
-        key: [_tell_value(item.get(key)) for item in items]
+        key: [item[key] for item in items]
         for key in (items[0] if items else ())
         if all(isinstance(item.get(key), str) for item in items)
     }
-    named = [column for column in columns.values() if 2 * len(set(column)) > len(items)]
-    by_key = [columns[key] for key in columns if key.lower().endswith(NAME_ENDS) and columns[key] in named]
-    return next(iter((*by_key, *named)), [])
+    named = [key for key, column in columns.items() if 2 * len(set(column)) >= len(items)]
+    key = next((key for key in named if key.lower().endswith(NAME_ENDS)), next(iter(named), None))
+    return [] if key is None else list(dict.fromkeys(columns[key]))
 
 
-def _join_names(names: Sequence[str]) -> str:
-    more = len(names) - MOST_NAMES
-    return ", ".join(names[:MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
+def _join_names(names: Sequence[str], count: int) -> str:
+    more = count - len(names)
+    return ", ".join(names) + (f" and {more} more" if more > 0 else "")
 
 
 def _measure(

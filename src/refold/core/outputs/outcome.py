@@ -1,7 +1,7 @@
 """Say in one line what an action was and what came out of it; knows no message list and no policy."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -59,11 +59,17 @@ class ActionOutcome:
 
 
 def read_outcome(
-    text: str, limit_chars: int = 160, *, failed: bool = False, action: str = ""
+    text: str,
+    limit_chars: int = 160,
+    *,
+    failed: bool = False,
+    action: str = "",
+    leave_out: Callable[[str], object] = lambda _text: False,
 ) -> ActionOutcome:
     r"""Read from an output whether its action failed, what went wrong, and what to say in one line.
 
-    action   what is told of the action; data need not repeat it
+    action      what is told of the action; data need not repeat it
+    leave_out   true for a text in data that is not passed on
 
     >>> read_outcome("<returncode>0</returncode>\n<output>\n</output>").line
     'ok, no output'
@@ -86,7 +92,11 @@ def read_outcome(
     if not trouble and (is_bad or (kind in _RUNS and not code)):
         trouble = next((lines[place] for place in find_warnings(lines)), "")
     plan = None if is_bad or kind == "tests" else parse_json(content)
-    said = plan.tell(limit_chars, action) if plan else _describe_lines(lines, kind, trouble, is_bad=is_bad)
+    said = (
+        plan.tell(limit_chars, action, leave_out)
+        if plan
+        else _describe_lines(lines, kind, trouble, is_bad=is_bad)
+    )
     said = " ".join(_TAG.sub("", said).split())
     line = cut_words(f"{state}: {said}" if is_bad else said, limit_chars)
     return ActionOutcome(line, is_bad, "" if code == "0" and not is_bad else trouble.strip())

@@ -250,7 +250,7 @@ def reject_thin(text: str, sources: Iterable[str], *, replaced: int) -> str:
     `sources`: the texts of what leaves; `replaced`: tokens of what leaves.
 
     >>> reject_thin("Some topics.", ["the parser drops a comma behind each value"], replaced=900)
-    'it tells too little: 0 words of the conversation, at least 1 for 900 tokens'
+    'it tells nothing of the conversation'
     """
     least = int(log2(max(THIN_TOKENS, replaced) / THIN_TOKENS))
     if not least:
@@ -262,6 +262,8 @@ def reject_thin(text: str, sources: Iterable[str], *, replaced: int) -> str:
         if len(own & heard) >= least:
             break
     least = min(least, len(heard) // POOR_TALK)
+    if least and not own & heard:
+        return "it tells nothing of the conversation"
     if len(own & heard) < least:
         words = f"{len(own & heard)} words of the conversation, at least {least} for {replaced:,} tokens"
         return f"{TELLS_LITTLE}: {words}"

@@ -21,6 +21,8 @@ ROUTERS: Final = frozenset(name for name, row in _ROWS.items() if row.get("route
 """Providers that pass a request on; the provider behind them in the name has the window."""
 HOSTS: Final = frozenset(name for name, row in _ROWS.items() if row.get("host"))
 """Providers that serve other makers' models under limits of their own, whatever the maker's window is."""
+NAMED: Final = frozenset(name for name, row in _ROWS.items() if row.get("named"))
+"""Providers whose rows count only where the name says that they serve the model."""
 
 # Patterns are texts: `re` compiles each when it is first used and keeps it, so that an import costs nothing.
 _MAKERS: Final[dict[str, str]] = {name: row["models"] for name, row in _ROWS.items() if "models" in row}
@@ -84,7 +86,7 @@ def parse_model_name(model: str, provider: str | None = None) -> ModelName:
     own = canonical_provider(provider) if provider else named
     if own is None and re.fullmatch(_OLLAMA_TAG, plain):
         own = "ollama"
-    if own is None and model.startswith("accounts/fireworks/"):
+    if not provider and "accounts/fireworks/" in model.lower():
         own = "fireworks"
     if own == "bedrock":
         plain = re.sub(_BEDROCK_CALL, "", plain)

@@ -5,7 +5,7 @@ from dataclasses import KW_ONLY, dataclass, field
 from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
-from refold.core.models.model_names import HOSTS, ModelName, is_snapshot, name_prefixes
+from refold.core.models.model_names import HOSTS, NAMED, ModelName, is_snapshot, name_prefixes
 
 FALLBACK: Final = 128_000
 """The window of an unknown model: most models of 2025 have it, and two of the documents assume it. If
@@ -152,7 +152,7 @@ def _smallest_owners(table: Table) -> Mapping[str, str]:
 
     owners: dict[str, str] = {}
     for provider, models in table.models.items():
-        for model in models:
+        for model in () if provider in NAMED else models:
             if model not in owners or size(provider, model) < size(owners[model], model):
                 owners[model] = provider
     return owners

@@ -423,8 +423,8 @@ class TestAgain:
 
 
 class TestModel:
-    def ask(self, work, *answers):
-        flow = SUMMARY(work)
+    def ask(self, work, *answers, stage=SUMMARY):
+        flow = stage(work)
         assert not isinstance(flow, Step)
         return run(flow, Scripted(*answers))
 
@@ -474,6 +474,17 @@ class TestModel:
         step = self.ask(work, "")
         assert step.edits == ()
         assert step.failed
+
+    @pytest.mark.parametrize(
+        ("answer", "leaves"), [("Sure, I will go on.", True), ("", True), (OSError("down"), False)]
+    )
+    def test_a_digest_tells_what_a_model_was_given_and_told_badly(self, answer, leaves):
+        work = task(
+            user("Go."), *steps(40), goal=4_000, protected=[0], model=True, force=True, tells=True, due=False
+        )
+        step = self.ask(work, answer, stage=replace(SUMMARY, otherwise=DIGEST.stage))
+        assert bool(step.edits) is leaves
+        assert (step.name == "digest") is leaves
 
     def test_what_somebody_wants_told_by_a_model_is_not_shortened_behind_its_back(self):
         work = task(

@@ -4,8 +4,7 @@ Another stage writes that text: a model's summary, or a digest. What each messag
 (`core.compaction.layout`), so the view has the size that was asked for.
 """
 
-from collections import Counter as Tally
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Final
 
@@ -20,7 +19,7 @@ from refold.core.facts.ledger import USER_KINDS
 from refold.core.facts.read_page import read_stored
 from refold.core.facts.rules_files import find_rules_reads
 from refold.core.messages.message import Opaque, Thinking, map_parts
-from refold.core.messages.speakers import find_speaker, find_user_turns, is_observation
+from refold.core.messages.speakers import find_speaker, find_user_turns, is_observation, measure_talk
 from refold.core.tokens.units import format_count
 from refold.stages.digest import MOST_TOKENS
 from refold.stages.offload import has_media, make_marker
@@ -310,23 +309,7 @@ def _measure_history(task: Task) -> _Measured:
         for at, message in enumerate(task.messages)
         if message.is_summary and at not in task.protected
     )
-    return _Measured(_measure_sizes(task, speakers, rules), _measure_talk(task, speakers), said, earlier)
-
-
-def _measure_talk(task: Task, speakers: Sequence[str]) -> float:
-    """Measure how much of a history is talk of people, with what its summaries stand for."""
-    gone: Tally[str] = Tally()
-    for message in task.messages:
-        kinds = message.meta.get("kinds") if message.is_summary else None
-        gone.update(kinds if isinstance(kinds, Mapping) else {})
-    observed = sum(1 for message in task.messages if is_observation(message))
-    outputs = sum(1 for message in task.messages if message.results) + observed + gone["tool_result"]
-    people = speakers.count("user")
-    # Where commands are no tool calls, most of the earlier messages in the user's role were their output.
-    outputs, people = (outputs + gone["user"], people) if observed else (outputs, people + gone["user"])
-    # Tools do the work where a fifth of the messages are their output.
-    is_talk = outputs * 5 < len(speakers) + gone.total()
-    return 1.0 if is_talk else (people / max(1, people + outputs)) ** 2
+    return _Measured(_measure_sizes(task, speakers, rules), measure_talk(task.messages), said, earlier)
 
 
 def _measure_sizes(task: Task, speakers: Sequence[str], rules: frozenset[int]) -> SizedHistory:

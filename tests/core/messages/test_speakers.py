@@ -1,10 +1,18 @@
 """Who speaks in a message."""
 
+from dataclasses import replace
+
 import pytest
 
 from refold.core.messages.message import Message
-from refold.core.messages.speakers import find_speaker, find_user_turns, is_observation, remove_program_text
-from refold.testing import assistant, result, summary, user
+from refold.core.messages.speakers import (
+    find_speaker,
+    find_user_turns,
+    is_observation,
+    measure_talk,
+    remove_program_text,
+)
+from refold.testing import assistant, call, result, summary, user
 
 
 @pytest.mark.parametrize(
@@ -43,3 +51,21 @@ def test_where_people_speak():
 def test_what_programs_put_into_a_users_words_is_none_of_them():
     assert remove_program_text("do it<system-reminder>\nnever stop\n</system-reminder> now") == "do it now"
     assert remove_program_text("a < b") == "a < b"
+
+
+class TestTalk:
+    OUTPUT = "<returncode>0</returncode>\n<output>x</output>"
+
+    def test_people_alone_talk_and_tools_alone_work(self):
+        assert measure_talk([user("a"), assistant("b")] * 3) == 1.0
+        assert measure_talk([call("f", id="c"), result("c", "x")] * 3) == 0.0
+        assert measure_talk([]) == 0.0
+
+    def test_what_has_left_counts(self):
+        earlier = replace(summary("told"), meta={"kinds": {"user": 9, "tool_result": 27, "assistant": 36}})
+        assert measure_talk([earlier, user("a"), assistant("b")]) == (10 / 37) ** 2
+        assert measure_talk([replace(earlier, meta={"kinds": 3}), user("a"), assistant("b")]) == 1.0
+
+    def test_where_commands_are_no_calls_their_outputs_are_no_people(self):
+        earlier = replace(summary("told"), meta={"kinds": {"user": 9, "assistant": 9}})
+        assert measure_talk([user("go"), earlier, assistant("ls"), user(self.OUTPUT)]) == (1 / 11) ** 2

@@ -6,7 +6,7 @@ user's words. Neither is a person's request, so neither may become one. In doubt
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, Literal, TypeAlias
 
 from refold.core.messages.message import Message
@@ -79,3 +79,22 @@ def find_speaker_names(messages: Sequence[Message]) -> frozenset[str]:
     names = Counter(match[1] for text in starts if (match := _NAME_IN_FRONT.match(text)))
     speakers = frozenset(name for name, times in names.items() if times >= _NAME_REPEATS)
     return speakers if sum(names[name] for name in speakers) * 2 > len(starts) else frozenset()
+
+
+def measure_talk(messages: Sequence[Message]) -> float:
+    """Measure how much of a history is talk, with what its summaries stand for.
+
+    1 where people talk, 0 where tools do all the work; between, where they take turns.
+    """
+    gone: Counter[str] = Counter()
+    for message in messages:
+        kinds = message.meta.get("kinds") if message.is_summary else None
+        gone.update(kinds if isinstance(kinds, Mapping) else {})
+    observed = sum(map(is_observation, messages))
+    outputs = sum(1 for message in messages if message.results) + observed + gone["tool_result"]
+    people = sum(1 for message in messages if find_speaker(message) == "user")
+    # Where commands are no tool calls, most of the earlier messages in the user's role were their output.
+    outputs, people = (outputs + gone["user"], people) if observed else (outputs, people + gone["user"])
+    # Tools do the work where a fifth of the messages are their output.
+    is_talk = outputs * 5 < len(messages) + gone.total()
+    return 1.0 if is_talk else (people / max(1, people + outputs)) ** 2

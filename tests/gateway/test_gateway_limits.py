@@ -123,29 +123,55 @@ def test_a_stream_that_is_lost_ends_with_an_error_event(gateway, upstream, path,
 
 @pytest.mark.parametrize("path", ["/v1/messages", "/v1/responses", "/v1/chat/completions"])
 @pytest.mark.parametrize(
-    ("cut", "before"),
-    [
-        (b"data: {", []),
-        (b"da", []),
-        (b"event: ping\nda", []),
-        (b"data: {}\n", ["{}"]),
-        (b"data: " + b"x" * 70_000, ["x" * 70_000]),
-    ],
+    "cut", [b"data: {", b"da", b"event: ping\nda", b"data: {}\n", b"id: 1\ndata: {\ndata: \n"]
 )
-def test_a_stream_that_is_lost_inside_an_event_ends_with_an_error_event(gateway, upstream, path, cut, before):
-    """Half a line is not passed on, so that no reader takes it for an event; a long one is ended."""
+def test_a_stream_that_is_lost_inside_an_event_ends_with_an_error_event(gateway, upstream, path, cut):
+    """Half an event is not passed on, so that no reader takes it for a whole one."""
     upstream.script = [stream(b"data: 1\n\n", cut, end=False)]
     reply = post(gateway, path, {})
     *events, last = (event for event in reply.body.decode().split("\n\n") if event)
-    assert events == ["data: 1", *(f"data: {data}" for data in before)]
+    assert events == ["data: 1"]
     assert "the upstream was lost" in str(json.loads(last.rpartition("\ndata: ")[2].removeprefix("data: ")))
     assert reply.complete
 
 
-def test_lines_that_are_cut_come_whole(gateway, upstream):
-    text = b"data: {}\r\n\r\ndata: 2\n\ndata: [DONE]"
-    upstream.script = [stream(*(text[at : at + 1] for at in range(len(text))))]
+def test_a_stream_that_is_lost_where_no_event_can_follow_breaks_off(gateway, upstream):
+    """A long event is passed on in pieces, and a length that was named ends before an error event."""
+    long = b"data: 1\n\ndata: {" + b"x" * 70_000
+
+    def name_length(line):
+        line.send(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: 900\r\n\r\n")
+        line.send(b"data: 1\n\n")
+        raise ConnectionAbortedError
+
+    upstream.script = [stream(long, end=False), name_length]
+    replies = [post(gateway, "/v1/messages", {}) for _ in upstream.script[:]]
+    assert [(reply.body, reply.complete) for reply in replies] == [(long, False), (b"data: 1\n\n", False)]
+
+
+@pytest.mark.parametrize("size", [1, 3, 80_000])
+def test_events_that_are_cut_come_whole(gateway, upstream, size):
+    text = b"data: {}\r\n\r\n: a\ndata: 2\n\ndata: " + b"x" * 100 * size + b"\n\ndata: [DONE]"
+    upstream.script = [stream(*(text[at : at + size] for at in range(0, len(text), size)))]
     assert post(gateway, "/v1/chat/completions", {}).body == text
+
+
+def test_comments_are_passed_on_at_once(gateway, upstream):
+    """They keep a caller awake, and an event may follow much later."""
+    arrived = threading.Event()
+
+    def wake(line):
+        line.send(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n: a\n")
+        assert arrived.wait(LIMIT)
+        raise ConnectionAbortedError
+
+    upstream.script = [wake]
+    with connect(gateway) as connection:
+        connection.sendall(write_request(gateway, "POST", "/v1/messages", b"{}", []))
+        head = connection.recv(65_536)
+        while b": a\n" not in head:
+            head += connection.recv(65_536)
+        arrived.set()
 
 
 @pytest.mark.parametrize("path", ["/v1/messages", "/v1/responses", "/v1/chat/completions", "/v1/models"])

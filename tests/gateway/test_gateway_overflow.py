@@ -1,6 +1,7 @@
 """A refusal for size is answered by one harder fold and one more request, before a byte has gone out."""
 
 import gzip
+import importlib
 import json
 import threading
 from dataclasses import replace
@@ -225,6 +226,33 @@ def test_the_first_events_are_held_for_a_moment_only(gateway, upstream):
         arrived.set()
         while b"message_stop" not in head:
             head += connection.recv(65_536)
+
+
+def test_the_headers_of_a_slow_stream_wait_once(gateway, upstream, monkeypatch):
+    """What was waited for a refusal is not waited again for the first piece."""
+    answers = importlib.import_module("refold.gateway.http.forwarding").Answer
+    waits, hold = [], answers.hold
+
+    def record(self, *, seconds, **options):
+        waits.append(seconds)
+        return hold(self, seconds=seconds, **options)
+
+    def think(line: Line):
+        line.send(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n")
+        assert began.wait(LIMIT)
+        line.send(event(START))
+        raise ConnectionAbortedError
+
+    began, upstream.script = threading.Event(), [think]
+    monkeypatch.setattr(answers, "hold", record)
+    request = ClaudeCode().request(3)
+    with connect(gateway) as connection:
+        headers = list(request.headers.items())
+        connection.sendall(write_request(gateway, "POST", request.path, request.bytes, headers))
+        assert connection.recv(65_536).startswith(b"HTTP/1.1 200")
+        began.set()
+    assert len(waits) == 2
+    assert sum(waits) < 2.5
 
 
 def test_words_are_not_held_at_all(gateway, upstream):

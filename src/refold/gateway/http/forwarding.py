@@ -1,6 +1,7 @@
 """Send a request to its upstream and pass the answer on, byte for byte; knows no history and no session."""
 
 import asyncio
+import re
 from collections import deque
 from collections.abc import AsyncIterable, Callable
 from contextlib import suppress
@@ -25,8 +26,11 @@ _KEPT_SECONDS: Final = 15.0
 which it is used again costs the caller an error, since a request is never sent twice."""
 _HEADER_SECONDS: Final = 2.0
 """Seconds that headers wait for the first piece: an upstream that is lost by then is a 502."""
-_LINE_BYTES: Final = 64 * 1024
-"""Bytes of a line that wait for its end; a longer one goes on in pieces."""
+_EVENT_BYTES: Final = 64 * 1024
+"""Bytes of an event that wait for its end; a longer one goes on in pieces."""
+_EVENT_END: Final = b"\n\n"
+_WHOLE_EVENTS: Final = re.compile(rb"(?s:.*)(?:\n\n|\n\r\n|\r\r)(?::[^\n]*\n)*")
+"""All events up to the last one that is at its end; the comments behind it keep a caller awake."""
 _LOST: Final = ("upstream-lost", "the upstream was lost before the end of its answer")
 
 
@@ -100,8 +104,9 @@ class Answer:
         self.held: list[bytes] = []
         self.lost = False
         """True if the upstream was lost before the end."""
-        self._end = b""
-        """The end of what was passed on."""
+        self._end = _EVENT_END
+        """The end of what was passed on of a stream; exactly this one if no event is cut there."""
+        self._since = asyncio.get_running_loop().time()
         self._silence = Silence(options.idle_seconds)
 
     @property
@@ -153,7 +158,8 @@ class Answer:
     ) -> web.StreamResponse:
         """Write the answer to the caller as it comes; `look` is given each piece behind its back."""
         if not self.held and not self.upstream.content.is_eof():
-            await self.hold(seconds=_HEADER_SECONDS, max_bytes=1, look=lambda _piece: True)
+            seconds = self._since + _HEADER_SECONDS - asyncio.get_running_loop().time()
+            await self.hold(seconds=seconds, max_bytes=1, look=lambda _piece: True)
         if self.lost and not self.held:
             raise Refusal(502, *_LOST)
         headers = forward_response_headers(self.upstream.raw_headers)
@@ -179,14 +185,18 @@ class Answer:
         try:
             while piece := held.popleft() if held else await self.read():
                 look(piece)
-                if is_stream and (rest or not piece.endswith(b"\n")):
-                    # half a line tells a reader nothing, and an error event cannot follow it
+                if is_stream:
+                    # half an event tells a reader nothing, and an error event cannot follow it
+                    tail = (self._end + rest[-3:])[-3:]
+                    found = _WHOLE_EVENTS.match(tail + piece)
+                    cut = 0 if found is None else max(0, len(rest) - len(tail) + found.end())
                     piece = rest + piece
-                    cut = max(piece.rfind(b"\n"), piece.rfind(b"\r")) + 1
-                    cut = cut if len(piece) - cut < _LINE_BYTES else len(piece)
+                    if len(piece) - cut >= _EVENT_BYTES:
+                        cut, self._end = len(piece), piece[-3:]
+                    elif cut:
+                        self._end = _EVENT_END
                     piece, rest = piece[:cut], piece[cut:]
                 if piece:
-                    self._end = (self._end + piece[-64:])[-64:]
                     silence.begin(leave)
                     await response.write(piece)
             if rest and not self.lost:
@@ -195,12 +205,10 @@ class Answer:
             silence.end()
 
     async def _end_lost(self, request: web.BaseRequest, response: web.StreamResponse) -> None:
-        """Tell a reader of events that the rest is lost; else the connection breaks."""
-        if self.is_stream:
-            # the name of an event that has no data yet is replaced by the next one
-            last = (self._end.splitlines() or [b""])[-1]
-            end = b"\n\n" if last and not last.startswith(b"event:") else b""
-            await response.write(end + write_error_event(self._wire, *_LOST))
+        """Tell a reader of whole events that the rest is lost; else the connection breaks."""
+        # a length that the upstream named has no room for one event more
+        if self.is_stream and self._end == _EVENT_END and "Content-Length" not in self.upstream.headers:
+            await response.write(write_error_event(self._wire, *_LOST))
             await response.write_eof()
         elif request.transport is not None:
             request.transport.abort()

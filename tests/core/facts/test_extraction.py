@@ -110,6 +110,16 @@ class TestPeople:
         found = facts(user("Never go.\n" + "x" * 9_000 + "\nAlways come."))
         assert {"Never go.", "Always come."} <= {fact.text for fact in found.of("constraint")}
 
+    def test_data_that_somebody_pasted_are_none_of_their_words(self):
+        data = json.dumps(
+            {"order": "SO-1", "events": [{"at": f"2026-10-{n:02}", "code": "SENT"} for n in range(9)]}
+        )
+        found = facts(
+            user(f"Ticket 1 is about order SO-1: {data}"), user(data), user('Answer {"ok": true} to pings.')
+        )
+        said = [fact.text for fact in found.facts if fact.kind in USER_KINDS]
+        assert said == ["Ticket 1 is about order SO-1", 'Answer {"ok": true} to pings.']
+
     def test_the_middle_of_something_pasted_holds_no_rule_without_its_words(self):
         middle = " ".join(f"The shelf number {word} has no door." for word in "abcdefghijklmnopqrst")
         found = facts(

@@ -47,6 +47,8 @@ SAID_CHARS: Final = 6_000
 """Characters of a message of a user or a model that are read, half from each end; the rest is pasted."""
 PASTED_SENTENCES: Final = 20
 """Sentences from which the middle of a message counts as pasted; then only a rule's words are read there."""
+PASTED_FIELDS: Final = 3
+"""Fields of JSON in a sentence from which on they count as pasted; an example in a rule has fewer."""
 OWN_SENTENCES: Final = 4
 """Sentences at both ends of such a message that are the person's own in any case."""
 ANSWER_CHARS: Final = 900
@@ -59,6 +61,8 @@ _ARGUMENT_CHARS: Final = 100_000
 _ARGUMENT_DEPTH: Final = 20
 """Arguments beyond these are not read; both bound the work on hostile input."""
 
+_DATA: Final = re.compile(r'[\[{]\s{0,9}[\[{"]|"\w{1,60}"\s{0,3}:')
+"""Where JSON begins in a text, or goes on."""
 _FENCED: Final = re.compile(r"```([\w+-]{0,20})\n(.*?)(?:```(?=\s|\Z)|\Z)", re.DOTALL)
 """A block of code with its language; the fence that ends it begins no other."""
 _FENCED_CHARS: Final = 4_000
@@ -166,7 +170,7 @@ class _MessageReader:
         text = keep_ends(remove_program_text(message.text), SAID_CHARS, 0.5)
         who, _, words = text.partition(": ")
         who, text = (who, words) if who in self.people else ("", text)
-        sentences = split_sentences(text)
+        sentences = [words for each in split_sentences(text) if (words := _drop_data(each))]
         for place, sentence in enumerate(sentences):
             if kinds is RULE_KINDS and not may_be_rule(sentence):
                 continue
@@ -246,6 +250,13 @@ class _MessageReader:
             if self.command:
                 self.facts.add_outcome(self.command, text, self.command_at, failed=False)
             self.facts.add_output_names(text, self.file, at)
+
+
+def _drop_data(sentence: str) -> str:
+    """Return a sentence without data that somebody pasted behind it; "" if it is nothing else."""
+    if sentence.count('":') < PASTED_FIELDS:
+        return sentence
+    return _DATA.split(sentence, maxsplit=1)[0].strip(" :,-")
 
 
 def _count_specific(sentence: str) -> int:

@@ -143,6 +143,7 @@ class TestDetect:
             [{"role": "assistant", "refusal": "no"}],
             [{"role": "assistant", "audio": {"id": "a"}}],
             [{"role": "assistant", "name": "x"}],
+            [{"role": "assistant", name: []} for name in ("images", "annotations", "thinking")],
         ],
     )
     def test_what_shows_no_format_is_read_as_openai(self, items):
@@ -157,7 +158,8 @@ class TestDetect:
             ([USER], "responses:gpt-x", {"function": {}}, "responses"),
             ([USER], "claude-x", [len, {"input_schema": {}}], "anthropic"),
             ([USER], "openai:gpt-x", ({"function": {}},), "openai"),
-            ([], "gemini:gemini-x", None, "gemini"),
+            ([], "responses:gpt-x", None, "responses"),
+            ([], "gemini:gemini-x", None, "openai"),
             ([USER], "gemini:gemini-x", None, "openai"),
             ([{"role": "system", "content": "x"}, USER], "anthropic:claude-x", None, "openai"),
             ([{"role": "developer", "content": "x"}, USER], "anthropic:claude-x", None, "openai"),

@@ -218,3 +218,20 @@ def test_drivers_do_wait_ask_and_throw():
     assert asyncio.run(run()) == expected
     assert len(flushed) == 6
     assert not stale
+
+
+def test_plain_messages_are_gemini_once_its_own_shape_is_there():
+    store, plain = refold.open_store("memory:"), {"role": "assistant", "content": "ok"}
+    for name, first in (("a", "hello"), ("b", user("hello"))):
+        session = opened(name, store=store, model="gemini:gemini-2.5-pro")
+        session.say(first)
+        session.say(plain)
+        assert session.prepare().messages == [user("hello"), plain]
+        session.say({"role": "user", "parts": [{"text": "more"}]})
+        shown = session.prepare().messages
+        assert [(each["role"], each["parts"][0]["text"]) for each in shown] == [
+            ("user", "hello"),
+            ("model", "ok"),
+            ("user", "more"),
+        ]
+        assert opened(name, store=store).prepare().messages == shown

@@ -47,11 +47,14 @@ _ALIASES: Final = {
 DEFAULT: Final = "openai"
 """The format of a list that shows none: most clients speak it, and plain items read the same in all."""
 _PLAIN_ROLES: Final = frozenset({"user", "assistant", "system", "developer"})
-_OTHER_FIELDS: Final = frozenset({"role", "name", "id", "reasoning_details", "thinking_blocks"})
+_OTHER_FIELDS: Final = frozenset(
+    {"role", "name", "id", "reasoning_details", "thinking_blocks", "thinking", "images", "annotations"}
+)
 _SAYS: Final = {"type", "tool_calls", "function_call", "refusal", "audio", "reasoning", "output_config"}
 """Fields of which a message without `content` has one, unless it is empty."""
-_SCHEMES: Final = {"anthropic": "anthropic", "gemini": "gemini", "responses": "responses"}
-"""What is spoken at the address of a model; a name alone says nothing, since many servers speak OpenAI."""
+_SCHEMES: Final = {"anthropic": "anthropic", "responses": "responses"}
+"""What is spoken at the address of a model; a name alone says nothing, since many servers speak OpenAI.
+Gemini has no plain messages: its own shape shows it."""
 _TOOL_FIELDS: Final = {"input_schema": "anthropic", "functionDeclarations": "gemini", "function": DEFAULT}
 
 
@@ -185,6 +188,17 @@ def refuse_other(wire: Format, items: Sequence[Any], first: int = 0) -> None:
             problem = f"looks like {other.name}, not {wire.name}: pass format={other.name!r}"
             path = other.recognise(item) or ".content"
             raise FormatError(problem, path=f"messages[{index}]{path}")
+
+
+def write_plain(wire: Format, item: Any) -> Any:
+    """Return a plain message as a format writes it that cannot read it; any other as it is.
+
+    >>> write_plain(get("gemini"), {"role": "user", "content": "hi"})
+    {'role': 'user', 'parts': [{'text': 'hi'}]}
+    """
+    if not _is_plain(item) or wire.name not in _BUILT_IN or _reads_plain(wire.name):
+        return item
+    return wire.render(get(DEFAULT).parse([item]))[0]
 
 
 @cache

@@ -351,7 +351,7 @@ def fill_view(state: SessionState, system: Sequence[Any], wire: Format | None = 
         if isinstance(item, Replacement):
             items += wire.render([shown_messages[item.fold][item.place]])
         elif item.first in said:
-            items.append(state.from_stored(said[item.first]))
+            items.append(formats.write_plain(wire, state.from_stored(said[item.first])))
         else:
             problem = f"message #{item.first} of session {state.name!r} is missing in the store"
             raise LogCorrupt(f"{problem}: `refold check` shows the damage")

@@ -73,6 +73,8 @@ def test_measure_keeps_within_the_columns(columns, monkeypatch):
         ["replay", LONG, "--window", "32k"],
         ["models", "gpt-4o"],
         ["config"],
+        ["--help"],
+        ["compact", "--help"],
     ],
     ids=lambda words: words[0],
 )

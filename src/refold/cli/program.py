@@ -14,7 +14,7 @@ from importlib import import_module
 from typing import Any, Final, NoReturn
 
 from refold.cli.exit_status import INTERRUPTED, NOBODY_READS, REFUSED, WrongUse, describe_os_error, status_of
-from refold.cli.output.screen import Screen, find_screen
+from refold.cli.output.screen import Screen, find_screen, fold_line, terminal_width
 from refold.cli.output.text import clean
 from refold.errors import RefoldError, RefoldWarning
 
@@ -88,6 +88,11 @@ class Parser(ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Raise instead of printing the usage."""
         raise WrongUse(f"{message}; see `{self.prog} --help`")
+
+    def format_help(self) -> str:
+        """Return the help; on a narrow screen its long lines go on below."""
+        width = terminal_width()
+        return "\n".join(fold_line(line, width) for line in super().format_help().split("\n"))
 
     @property
     def takes_session(self) -> bool:

@@ -62,10 +62,7 @@ class Screen:
 
     def line(self, text: str = "") -> None:
         """Print one line of the result; on a narrow screen a long one goes on below, set in."""
-        text = self.readable(text)
-        if self.width < USUAL and width_of(text) > self.width and not ("\x1b" in text or "\n" in text):
-            set_in = " " * (len(text) - len(text.lstrip()) + 2)
-            text = "\n".join(wrap(text, self.width, subsequent_indent=set_in, break_on_hyphens=False))
+        text = fold_line(self.readable(text), self.width)
         with self.activity.make_way(for_good=self.live):
             _write(self.out, text)
 
@@ -184,6 +181,14 @@ def find_screen(*, colour: bool = True, variables: Mapping[str, str] | None = No
         width=terminal_width(),
         activity=Activity(sys.stderr if err_live and not dumb else None),
     )
+
+
+def fold_line(text: str, width: int) -> str:
+    """Return a line in several, set in, if it is longer than a narrow screen."""
+    if width >= USUAL or width_of(text) <= width or "\x1b" in text or "\n" in text:
+        return text
+    set_in = " " * (len(text) - len(text.lstrip()) + 2)
+    return "\n".join(wrap(text, width, subsequent_indent=set_in, break_on_hyphens=False))
 
 
 def terminal_width() -> int:

@@ -145,11 +145,58 @@ def test_a_refusal_with_numbers_unlike_ours_is_recovered_and_teaches_nothing(
         answer(400, gzip.compress(json.dumps(ANTHROPIC).encode()), [("Content-Encoding", "gzip")]),
     ],
 )
-def test_a_refusal_by_its_status_or_compressed_is_recovered(gateway, upstream, refuse):
-    upstream.script = [refuse, answer_json({"fine": True})]
-    reply = play(gateway, ClaudeCode(words=500).request(STEPS))
-    assert (reply.status, reply.header("x-refold-fold"), len(upstream.seen)) == (200, "made", 2)
-    assert len(upstream.seen[1].body) < len(upstream.seen[0].body) * 0.8
+@pytest.mark.parametrize(("window", "before"), [(60_000, 0), (None, 1)])
+def test_a_refusal_by_its_status_or_compressed_is_recovered(upstream, store, refuse, window, before):
+    """A status alone is believed of a request that fills half of its window, or is larger than one answered."""
+    fine = answer_json({"fine": True})
+    upstream.script = [*[fine] * before, refuse, fine]
+    with running_gateway(upstream, HistoryOptions(store=store, window=window)) as gateway:
+        for step in range(STEPS - before, STEPS):
+            play(gateway, ClaudeCode(words=500).request(step))
+        reply = play(gateway, ClaudeCode(words=500).request(STEPS))
+    assert (reply.status, reply.header("x-refold-fold"), len(upstream.seen)) == (200, "made", before + 2)
+    assert len(upstream.seen[-1].body) < len(upstream.seen[-2].body) * 0.8
+
+
+@pytest.mark.parametrize(
+    ("window", "refuse", "sent"),
+    [
+        (None, answer(400, b""), 1),
+        (None, answer_json({"error": {"message": "no"}}, 413), 1),
+        (60_000, answer(400, b" "), 1),
+        (60_000, answer(400, b'""'), 1),
+        (60_000, answer(400, b""), 2),
+        (60_000, answer(413, b"<html>413 Request Entity Too Large</html>"), 2),
+    ],
+)
+def test_refusals_that_may_mean_anything_leave_no_fold_behind(upstream, store, window, refuse, sent):
+    """They are no refusals for size, since a small request is refused as a large one is."""
+    client = ClaudeCode(words=500)
+    with running_gateway(upstream, HistoryOptions(store=store, window=window)) as gateway:
+        upstream.script = [refuse]
+        replies = [play(gateway, client.request(step)) for step in range(STEPS, STEPS + 3)]
+        assert {reply.header("x-refold-fold") for reply in replies} == {"none" if sent == 1 else "failed"}
+        assert len(upstream.seen) == 3 * sent
+        upstream.script = [answer_json({})]
+        request = client.request(STEPS + 3)
+        assert play(gateway, request).header("x-refold-fold") == "none"
+        assert upstream.seen[-1].body == request.bytes
+        folds = {play(gateway, client.request(step)).header("x-refold-fold") for step in range(30, 60)}
+    assert ("made" in folds) == (window is not None)
+
+
+def test_a_fold_is_taken_back_if_the_caller_leaves(upstream, store):
+    client, begun = ClaudeCode(words=500), threading.Event()
+    request = client.request(STEPS)
+    with running_gateway(upstream, HistoryOptions(store=store, window=60_000)) as gateway:
+        upstream.script = [answer(413, b""), lambda line: (begun.set(), line.wait_until_left())]
+        with connect(gateway) as connection:
+            headers = list(request.headers.items())
+            connection.sendall(write_request(gateway, "POST", request.path, request.bytes, headers))
+            assert begun.wait(LIMIT)
+        assert upstream.left.wait(LIMIT)
+        upstream.script = [answer_json({})]
+        assert play(gateway, client.request(STEPS + 1)).header("x-refold-fold") == "none"
 
 
 def test_a_compressed_error_of_any_size_is_passed_on(gateway, upstream):

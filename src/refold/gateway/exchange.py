@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from aiohttp import web
 
+from refold.core.overflow.detect import is_vague
 from refold.gateway.history.caller_summaries import Access, read_key
 from refold.gateway.history.decoding import decode_body
 from refold.gateway.history.hints import read_hints
@@ -112,7 +113,7 @@ class Exchange:
         """Pass on a request with a history, and its answer back."""
         answer, turn = await self._exchange_history()
         # a stream may last for minutes: the bodies of thousands of requests must not wait with it
-        return await self._pass_answer(answer, replace(turn, body=None, split=None, late=None))
+        return await self._pass_answer(answer, replace(turn, body=None, split=None, late=None, undo=None))
 
     async def _exchange_history(self) -> tuple[Answer, Turn]:
         """Send a request with a history; one that is refused for its size is folded and sent once more."""
@@ -131,14 +132,23 @@ class Exchange:
         histories = self._histories
         harder = None if histories is None else await histories.recover(turn, self.route.wire, refusal)
         self.row.end_phase("fold")
+        if harder is None and is_vague(refusal):
+            self.row.explain("refused without a word on its size, which is no larger than usual")
+            return answer, turn
         if harder is None or harder.body is None:
             self.row.explain("refused for its size, and no smaller view was found")
             return answer, replace(turn, fold="failed")
         answer.close()
         self.row.explain("refused for its size: folded harder and sent once more")
-        again = await self._send(self._make_outgoing(harder.body, is_text=True))
-        is_refused = await _read_refusal(again, harder) is not None
-        return again, replace(harder, fold="failed") if is_refused else harder
+        is_taken = False
+        try:
+            again = await self._send(self._make_outgoing(harder.body, is_text=True))
+            is_refused = await _read_refusal(again, harder) is not None
+            is_taken = not is_refused and (harder.undo is None or again.status < _FIRST_BAD_STATUS)
+        finally:  # a caller may have left
+            if histories is not None and harder.undo is not None and not is_taken:
+                histories.take_back(harder)
+        return again, harder if is_taken else replace(harder, fold="failed")
 
     async def _prepare(self, body: bytes) -> Turn:
         """Return what becomes of the history in a body."""

@@ -64,6 +64,21 @@ def overflow(error: object, *, provider: str | None = None) -> OverflowInfo | No
     return OverflowInfo(asked or _find_provider(evidence, refusals), best.limit, best.requested)
 
 
+def is_vague(error: object) -> bool:
+    """True if a refusal for size names no number and nothing of a context, so that it may mean anything.
+
+    >>> [is_vague(error) for error in ("413 Payload Too Large", "413 prompt is too long")]
+    [True, False]
+    """
+    refusals = [refusal for facts in collect_evidence(error) if (refusal := _find_refusal(facts, None))]
+    return bool(refusals) and all(
+        (refusal.pattern in (_WITHOUT_BODY, _BY_STATUS) or _OF_HTTP.search(refusal.text))
+        and refusal.sizes == Sizes()
+        and not _OF_CONTEXT.search(refusal.text)
+        for refusal in refusals
+    )
+
+
 _BLOCK_REFUSALS: Final = re.compile(
     r"\b(?:invalid_encrypted_content|compaction_(?:block_ambiguous|block_misplaced|content_mismatch"
     r"|signature_invalid|tool_changes_mismatch|too_many_tool_references|incomplete_turn"
@@ -112,6 +127,9 @@ _BY_CLASS_NAME: Final = RefusalPattern(
     None, re.compile(r"context(?:window|length|limit)?(?:exceed|overflow)"), "ContextOverflowError"
 )
 _WITHOUT_BODY: Final = RefusalPattern("cerebras", re.compile(""), "400 status code (no body)")
+_BY_STATUS: Final = RefusalPattern(None, re.compile(""), "413")
+_OF_HTTP: Final = re.compile(r"(?:entity|payload|content|body) too large")
+_OF_CONTEXT: Final = re.compile(r"token|context|prompt")
 _CAPITAL_INPUT: Final = RefusalPattern("bedrock", re.compile(r"Input is too long"), "Input is too long")
 # "Input is too long" is Bedrock's, "input is too long" Anthropic's: one capital letter is all that differs.
 _FILLER: Final = re.compile(
@@ -144,9 +162,9 @@ def _find_refusal(evidence: Evidence, asked: str | None) -> _Refusal | None:
         return _Refusal(text, Sizes(), _WITHOUT_BODY)
     too_large = 413 in evidence.statuses or table.http_413.search(text) is not None
     too_large = too_large and not table.rate_or_media.search(text)
-    if "model_context_window_exceeded" in evidence.finishes or too_large:
+    if "model_context_window_exceeded" in evidence.finishes:
         return _Refusal(text, _stated_sizes(text, evidence))
-    return None
+    return _Refusal(text, _stated_sizes(text, evidence), _BY_STATUS) if too_large else None
 
 
 def _match_sure(text: str, evidence: Evidence) -> RefusalPattern | None:

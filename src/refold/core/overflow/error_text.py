@@ -177,7 +177,7 @@ class _Walk:
         elif key in _PLACE:
             evidence.places.append(text[:300].lower())
         elif not text.strip():
-            evidence.empty |= key in _BODY
+            evidence.empty |= key in _BODY and not text
         elif text.strip().isdigit() and key in _STATUS:
             self.read_number(int(text.strip()[:6]), evidence, key)
         elif len(text) <= self.room and text not in evidence.texts:

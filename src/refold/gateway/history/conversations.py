@@ -107,6 +107,8 @@ class Conversations:
         on_end   called when it is stored; not at all if there is none
         """
         conversation = turn.conversation
+        if conversation is not None and turn.tokens is not None and turn.fold != "failed":
+            conversation.answered = max(conversation.answered, turn.tokens[1])
         if conversation is None or answer is None:
             return
         if not conversation.is_free:
@@ -147,6 +149,23 @@ class Conversations:
         except Exception as error:  # noqa: BLE001  # the upstream's own error tells more
             _LOGGER.warning("a refused history was not folded: %s", describe_fault(error))
             return None
+        finally:
+            if not task.done():  # nobody will send it
+                task.add_done_callback(self.take_back)
+
+    def take_back(self, recovered: "asyncio.Future[Turn | None] | Turn") -> None:
+        """Undo the fold of a refusal that may mean anything, behind the caller's back."""
+        self._keep(self._take_back_in_order(recovered))
+
+    async def _take_back_in_order(self, recovered: "asyncio.Future[Turn | None] | Turn") -> None:
+        turn = recovered if isinstance(recovered, Turn) else await recovered
+        if turn is None or turn.undo is None or turn.conversation is None:
+            return
+        async with turn.conversation.in_turn():
+            try:
+                await self._work(turn.undo)
+            except RefoldError as error:
+                _LOGGER.warning("a fold was not taken back (%s)", describe_fault(error))
 
     async def _prepare(self, request: HistoryRequest, split: SplitBody, history: NamedHistory) -> Turn:
         """Find the conversation of a history, and have its session say what to send."""

@@ -46,6 +46,8 @@ class Conversation:
     """How the last request was written; None if it went on as it came."""
     written: Written = field(default_factory=dict)
     """The messages of folds in it, as JSON."""
+    answered: int = 0
+    """Tokens of its largest request that was answered; 0 if none was answered here."""
     requests: int = 0
     """Requests that its session has prepared."""
     short_bytes: int = 0

@@ -49,10 +49,10 @@ def _read_error(answer: Answer, body: bytes, *, is_folded: bool) -> Any | None:
     if not text and not answer.upstream.content.is_eof():  # it may have more to say
         return None
     value = _parse(text)
-    error = value if value is not None else text.decode("utf-8", "replace")
+    error = value if isinstance(value, dict | list) else text.decode("utf-8", "replace")
     # the status alone may be the refusal: a 413 with any words, a 400 without
-    size = overflow({"status": answer.status, "body": error})
-    return size or (error if _is_refusal(error, is_folded=is_folded) else None)
+    whole = {"status": answer.status, "body": error}
+    return whole if overflow(whole) else error if _is_refusal(error, is_folded=is_folded) else None
 
 
 def _is_refusal(error: Any, *, is_folded: bool) -> bool:

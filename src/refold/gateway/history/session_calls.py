@@ -11,13 +11,14 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final, cast
 from weakref import WeakValueDictionary
 
 from refold.calls.summariser import AskTarget
 from refold.core.compaction.budget import CROWDED, Budget
+from refold.core.overflow.detect import is_vague
 from refold.errors import StoreError, describe_fault
 from refold.gateway.history.caller_summaries import Access, CallerSummariser, find_summary_model
 from refold.gateway.history.client_compaction import MARK, QUIET_TURNS, ends_with_order, keep_quiet
@@ -51,6 +52,8 @@ _TENANT_CONNECTIONS: Final = 2
 """Connections of one tenant to PostgreSQL, whose servers take 100 by default; the address may name others."""
 _SHORT_BYTES: Final = 64 * 1024
 """Bytes that a body may grow by to be taken in in the event loop: 5 ms, and a megabyte takes 30 ms."""
+_LEAST_DOUBTED: Final = 4_096
+"""Tokens of a request that may be too large although no upstream says so: windows that small are told."""
 _NOBODY: Final = "refold-gateway"
 """The name of a session that does not exist, to ask whether the store answers."""
 
@@ -215,7 +218,7 @@ class SessionCalls:
     def _make_turn(self, conversation: Conversation, session: Session, asked: "_Asked", ready: Ready) -> Turn:
         """Return the turn of a history that its session has prepared."""
         request, split, history = asked.request, asked.split, asked.history
-        has_folds = _has_folds(session)
+        has_folds = bool(_find_folds(session))
         size = count_history(session, history, conversation.size, is_whole=not has_folds)
         conversation.size = size
         came = estimate_came(session, size, ready.budget)
@@ -226,22 +229,39 @@ class SessionCalls:
         conversation.requests += 1
         if asked.orders_summary:
             _mark_compaction(conversation, session)
-        return write_turn(conversation, split, view, has_folds=has_folds)
+        return replace(write_turn(conversation, split, view, has_folds=has_folds), room=ready.budget.room)
 
     def recover(self, conversation: Conversation, turn: Turn, wire: str, refusal: Any) -> Turn | None:
         """Fold harder after a refusal; None if that is not possible, or another request came in between."""
         if turn.split is None or turn.number != conversation.requests:
             return None
-        session = self._get_session(conversation, wire)
+        session, is_doubted = self._get_session(conversation, wire), is_vague(refusal)
+        if is_doubted and not _is_large(conversation, session, turn):
+            return None
+        folds, accounting = _find_folds(session), session.state.accounting
+        window, written = accounting.learned_window, (conversation.plan, conversation.written)
         flow = observe(session.state, refusal, is_own=True)
         observed = session._run_without_store(flow)  # noqa: SLF001  # as its own `observe` does
         if not observed.send_again or observed.messages is None:
+            accounting.learned_window = window if is_doubted else accounting.learned_window
             return None
         budget, size = observed.budget, conversation.size
         used = 0 if budget is None else budget.used
         came = used if size is None else estimate_came(session, size, budget)
         view = View(observed.messages, observed.origins, (came, used), "made", turn.tip)
-        return write_turn(conversation, turn.split, view, has_folds=True)
+        made = [fold for fold in _find_folds(session) if fold not in folds]
+
+        def undo() -> None:
+            session = self._get_session(conversation, wire)  # it may have been closed
+            session.state.accounting.learned_window = window
+            if conversation.requests == turn.number:
+                conversation.plan, conversation.written = written
+            for fold in reversed(made):
+                if session.state.view.covering(fold) is None:
+                    session.unfold(fold)
+
+        harder = write_turn(conversation, turn.split, view, has_folds=True)
+        return replace(harder, undo=undo) if is_doubted else harder
 
     def observe(self, conversation: Conversation, wire: str, answer: Any) -> None:
         """Take in what an answer told of its usage."""
@@ -415,6 +435,13 @@ def _give_back_later(session: Session, summariser: CallerSummariser, wait: Calla
         summariser.give_back()
 
 
-def _has_folds(session: Session) -> bool:
-    """True if a fold that shortens the history stands in the view."""
-    return any(fold.standing for fold in session.state.shortening_folds())
+def _find_folds(session: Session) -> list[str]:
+    """Return the names of the folds that shorten the history and stand in the view."""
+    return [fold.name for fold in session.state.shortening_folds() if fold.standing]
+
+
+def _is_large(conversation: Conversation, session: Session, turn: Turn) -> bool:
+    """True if a request is large for its window, or larger than all that were answered."""
+    used, report = turn.tokens[1] if turn.tokens else 0, session.state.accounting.report
+    answered = conversation.answered or (report.usage.context if report else 0)
+    return used >= turn.room / 2 or (bool(answered) and used > max(answered, _LEAST_DOUBTED))

@@ -1,6 +1,6 @@
 """The history of one request on its way: what is sent in its place, and what the caller is told of it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
@@ -41,6 +41,8 @@ class Turn:
     """The body with the folded history; None: the caller's own goes on."""
     tokens: tuple[int, int] | None = None
     """The size of the history with system prompt and tools: as it came, and as it goes on."""
+    room: int = 0
+    """Tokens that fit."""
     model: str = ""
     conversation: Conversation | None = None
     """The conversation that it belongs to; None if no session was made for it."""
@@ -51,6 +53,8 @@ class Turn:
     """Name of its last message."""
     late: "asyncio.Future[Turn] | None" = None
     """What was not ready in time: if the request is refused for its size, it is sent in its place."""
+    undo: Callable[[], None] | None = None
+    """Takes back the fold of a refusal that may mean anything, if a smaller request is refused, too."""
 
     @property
     def headers(self) -> dict[str, str]:

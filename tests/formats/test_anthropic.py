@@ -602,7 +602,8 @@ class TestSystemMessagesInside:
 
         assert repaired(first, rule, first, reply) == [first, first, rule, reply]
         assert repaired(first, once, first, reply) == [first, first, reply]
-        assert repaired(first, reply, rule) == [first, reply, {**rule, "role": "user"}]
+        for late in (rule, once):
+            assert repaired(first, reply, late) == [first, reply, {**rule, "role": "user"}]
         assert repaired(rule, first) == [{**rule, "role": "user"}, first]
         assert repaired(first, reply, rule, reply, first) == [first, reply, reply, first, rule]
         both = {"role": "system", "content": [text("Be brief."), text("Be brief.")]}

@@ -62,6 +62,8 @@ def render(messages: Sequence[Message]) -> list[Any]:
 def _rewrite(message: Message, wire: Wire) -> dict[str, Any]:
     """Write a message that was read and then touched; what was not touched in it stays as it was."""
     item = writing.copy_item(message, wire, ROLES)
+    if item["role"] != "system":
+        item.pop("clear_at", None)
     inner: dict[int, Any] = {}
     for part, raw in zip(wire.parts, wire.raws, strict=False):
         if isinstance(part, ToolResult):

@@ -383,6 +383,16 @@ def test_recall_by_handle_gives_the_originals(store):
         assert run_cli("recall", FOLDED, word, "--json").json == whole
 
 
+def test_recall_shows_the_result_of_a_tool_as_the_tools(one_store):
+    call = {"type": "tool_use", "id": "c1", "name": "pay", "input": {}}
+    result = {"type": "tool_result", "tool_use_id": "c1", "content": "refund_id 77"}
+    with refold.open("pay", store=one_store) as session:
+        for role, block in (("assistant", call), ("user", result)):
+            session.say({"role": role, "content": [block]})
+    assert run_cli("recall", "pay", "refund_id").out.startswith("#2 · tool\n")
+    assert run_cli("recall", "pay", "#2").out == "#2 tool\n    refund_id 77\n\n"
+
+
 def test_recall_by_the_beginning_of_an_entrys_name(store):
     seventh = next(
         each["name"]

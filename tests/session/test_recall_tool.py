@@ -1,9 +1,10 @@
 """The tool by which a model fetches back what was folded."""
 
 import json
+import re
 
 import pytest
-from talks import SHAPES, folding, opened, talk, user, values, wired
+from talks import SHAPES, folding, opened, reply, talk, user, values, wired
 
 import refold
 from refold.testing import Scripted
@@ -46,9 +47,61 @@ def test_answers():
     assert session.answer_recall({"query": "xylophone"}) == "Nothing was found."
     long = session.answer_recall({"handle": "#1-#81"})
     assert len(long) < 20_200
-    assert "smaller stretch" in long
+    assert "smaller range" in long
     assert history[14]["content"][:30] in session.answer_recall({"query": "question 7", "handle": ""})
     assert "answer 1 " in session.answer_recall({"query": None, "handle": "#3-#4"})  # of a strict tool
+
+
+def test_an_answer_is_sized_to_the_room_and_says_how_to_go_on():
+    history = talk(150, size=300)
+    history[6]["content"] = "zeta " * 5_000 + "the vessel Marchetti " + "eta " * 5_000
+    with opened(window=6_000) as session:
+        budget = session.prepare(history).budget
+        most = budget.room // 4 + 60
+        answer, seen = session.answer_recall({"handle": "#8-#300"}), 0
+        assert refold.count(answer) <= most
+        while left := re.search(r"\[\.\.\. #(\d+) to #300 left out", answer):
+            assert f"#{left[1]} " not in answer.replace(left[0], "")
+            assert f"#{int(left[1]) - 1} " in answer
+            answer, seen = session.answer_recall({"handle": f"#{left[1]}-#300"}), seen + 1
+        assert seen > 10, "it came to the end"
+        call = {"id": "c1", "type": "function", "function": {"name": "recall", "arguments": "{}"}}
+        asked = {"role": "assistant", "content": None, "tool_calls": [call]}
+        answer = session.answer_recall({"handle": "#8-#300"})
+        result = {"role": "tool", "tool_call_id": "c1", "content": answer}
+        assert session.prepare([*history, asked, result]).messages[-1] == result
+        cut = session.answer_recall({"handle": "#7-#8"})
+        assert refold.count(cut) <= most
+        assert "[... the rest of #7 left out; search for words of it]" in cut
+        assert "#8 to #8 left out" in cut
+        hits = session.answer_recall({"query": "vessel Marchetti"})
+        assert "#7 user: ...eta zeta" in hits
+        assert "the vessel Marchetti eta" in hits, "the words that were found are shown"
+        assert hits.endswith("...")
+        assert refold.count(hits) <= most
+    with opened(window=100) as session:  # no room at all
+        with pytest.warns(refold.RefoldWarning, match="little of the conversation"):
+            session.prepare(talk(1), system="word " * 500)
+        assert "question 0" in session.answer_recall({"handle": "#1"})
+
+
+def test_a_query_that_is_a_handle_reads_it():
+    session, _, ready = folding()
+    for handle in ("#17", "#5-#7", "[#5-#7]", " #5 - #7 "):
+        assert session.answer_recall({"query": handle}) == session.answer_recall({"handle": handle})
+    assert session.answer_recall({"query": "#4711"}) == "Nothing was found.", "no message: words to look for"
+    assert "#7 user: question 3" in session.answer_recall({"query": "3"})
+    first = session.folds()[0].handle.split("-")[0]
+    assert session.answer_recall({"handle": ready.fold}).startswith(f"{first} "), "by its numbers"
+
+
+def test_the_words_of_a_tool_are_not_the_users():
+    call = {"type": "tool_use", "id": "c1", "name": "pay", "input": {}}
+    result = {"type": "tool_result", "tool_use_id": "c1", "content": "refund_id 77"}
+    with opened() as session:
+        session.prepare([user("pay"), reply([call]), user([result]), reply("done"), user("refund_id 78")])
+        assert [(hit.number, hit.role) for hit in session.recall("refund_id")] == [(3, "tool"), (5, "user")]
+        assert "#3 tool: refund_id 77" in session.answer_recall({"query": "refund_id"})
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from refold.core.tokens.units import format_count
 from refold.errors import RefoldError, install_hint
 from refold.session import operations
 from refold.session.session import Session
-from refold.session.steps.recall import ANSWER_CHARS, HANDLE
+from refold.session.steps.recall import is_handle
 
 MAX_HITS: Final = 5
 """Messages that `/recall` lists; the search orders them by relevance, and five fit a screen."""
@@ -138,9 +138,8 @@ def recall(conversation: Conversation, argument: str) -> None:
     """Show messages by words, or one stretch of them verbatim."""
     if not argument:
         raise RefoldError("say what to look for: /recall WORDS, or a handle such as /recall #12-#57")
-    if argument.startswith(("#", "[#")) and HANDLE.fullmatch(argument):
-        text = conversation.session.answer_recall({"handle": argument})
-        conversation.ui.show(Note(text[:ANSWER_CHARS]))
+    if is_handle(argument):
+        conversation.ui.show(Note(conversation.session.answer_recall({"handle": argument})))
         return
     hits = conversation.session.recall(argument, limit=MAX_HITS)
     if not hits:

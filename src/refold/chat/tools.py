@@ -117,10 +117,6 @@ def _resolve_path(conversation: "Conversation", arguments: Mapping[str, Any], de
     return path
 
 
-def _max_chars(conversation: "Conversation") -> int:
-    return max(MIN_RESULT_CHARS, min(MAX_RESULT_CHARS, conversation.session.budget().room))
-
-
 def _read_file(conversation: "Conversation", arguments: Mapping[str, Any]) -> str:
     path = _resolve_path(conversation, arguments)
     info = path.stat()
@@ -135,7 +131,8 @@ def _read_file(conversation: "Conversation", arguments: Mapping[str, Any]) -> st
     lines = raw.decode("utf-8", "replace").splitlines(keepends=True)
     first = max(1, _to_int(arguments.get("first_line"), 1))
     count = max(1, _to_int(arguments.get("lines"), len(lines) or 1))
-    return _cut_lines(lines[first - 1 : first - 1 + count], first, len(lines), _max_chars(conversation))
+    limit = max(MIN_RESULT_CHARS, min(MAX_RESULT_CHARS, conversation.session.budget().room))
+    return _cut_lines(lines[first - 1 : first - 1 + count], first, len(lines), limit)
 
 
 def _refuse_secrets(
@@ -210,8 +207,7 @@ def _is_folder(entry: "os.DirEntry[str]") -> bool:
 
 
 def _recall(conversation: "Conversation", arguments: Mapping[str, Any]) -> str:
-    text, limit = conversation.session.answer_recall(arguments), _max_chars(conversation)
-    return text if len(text) <= limit else f"{text[:limit]}\n\n[cut here; ask for a smaller stretch]"
+    return conversation.session.answer_recall(arguments)
 
 
 def _write_file(conversation: "Conversation", arguments: Mapping[str, Any]) -> str:

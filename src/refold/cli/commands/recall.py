@@ -14,6 +14,7 @@ from refold.cli.output.screen import Screen
 from refold.cli.output.text import clean
 from refold.core.log.entries import bare_name
 from refold.core.messages.text_cutting import find_telling_word
+from refold.session.steps.recall import is_handle
 from refold.stores.reading.stored_messages import parse_stored
 
 if TYPE_CHECKING:
@@ -27,7 +28,6 @@ EXAMPLES: Final = """\
   refold recall codex:latest 'the failing test'
 """
 LIMIT: Final = 10
-_HANDLE: Final = re.compile(r"\[?#\d+(?:\s*[-–…]\s*#?\d+)?\]?")
 _NAME: Final = re.compile(rf"b[23]:[0-9a-f]+|[0-9a-f]{{{SHORT_NAME},}}")
 """A name, or the beginning of one as it is shown; without `b2:` it may be just a word."""
 _BEFORE: Final = 40
@@ -74,7 +74,7 @@ def run(args: Namespace, screen: Screen) -> int:
 
 def _find_handle(session: "Session", word: str) -> str | None:
     """Return the handle or full name that a word stands for; None if it is a word to look for."""
-    if _HANDLE.fullmatch(word):
+    if is_handle(word):
         return word
     if not _NAME.fullmatch(word):
         return None

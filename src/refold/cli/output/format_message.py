@@ -1,12 +1,14 @@
 """Messages as lines for people: the speaker, the text, the tool calls; safe on a terminal."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from refold.cli.output.screen import Screen, Style
 from refold.cli.output.text import printable_lines
 from refold.core.messages.message import Message
 from refold.formats.shared import canonical
+from refold.formats.shared.writing import is_only_results
 from refold.stores.reading import stored_messages
 from refold.stores.reading.stored_messages import write_lines
 
@@ -27,6 +29,7 @@ def show_message(
     screen: Screen, handle: str, message: Message, *, facts: Sequence[str] = (), brief: bool
 ) -> None:
     """Print a message under its handle, whole or in one line."""
+    message = replace(message, role="tool") if is_only_results(message) else message
     about = "".join(f" · {fact}" for fact in facts)
     role = screen.paint(message.role, COLOURS[message.role])
     head = f"{screen.paint(handle, 'bold')} {role}{screen.paint(about, 'dim')}"

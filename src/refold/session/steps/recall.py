@@ -6,17 +6,21 @@ The tool `recall` does the same for a model: its definition and its answers are 
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, get_args
 
 from refold.core.log.entries import SAID, Entry, bare_name, is_name
 from refold.core.log.view import Folded, MessageRange, View
 from refold.core.messages.message import Message
+from refold.core.messages.text_cutting import find_telling_word, fit_text
 from refold.core.messages.transcript import default_layout
 from refold.errors import RefoldError
 from refold.formats.shared.exported import subtract_ranges
+from refold.formats.shared.writing import is_only_results
 from refold.session.drivers import SessionFlow, StoreCall
 from refold.session.results import Hit
 from refold.session.state.session_state import SessionState
+from refold.session.steps.context import context_state, find_fixed_tokens
 from refold.session.steps.load import reload_if_stale
 
 if TYPE_CHECKING:
@@ -49,8 +53,11 @@ TOOL_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 """Names of tools that every provider takes."""
 OfferedWhen: TypeAlias = Literal["always", "folded"]
 ANSWER_CHARS: Final = 20_000
-"""Characters of one answer, about 5,000 tokens. More could fill a small window at once, and the model can ask
-for a smaller range."""
+"""Characters of one answer, about 5,000 tokens: the model can ask for a smaller range."""
+ANSWER_SHARE: Final = 4
+"""One part in four of the room for the history may be one answer; the next fold cuts a larger one."""
+ANSWER_FLOOR: Final = 100
+"""Tokens of an answer where there is no such room, and characters of a hit before the word that was found."""
 _DESCRIPTION: Final = (
     "Fetch back earlier parts of this conversation that were folded away or shortened, word for word. Give"
     " `query` to search everything that was said, or `handle` (#12 or #12-#57, as summaries and shortened"
@@ -92,10 +99,13 @@ def parse_handle(state: SessionState, handle: Any) -> MessageRange:
     return MessageRange(first, last)
 
 
-def original(state: SessionState, handle: Any) -> SessionFlow[list[Any]]:
-    """Return messages as they were said: `#12`, `#12-#57`, a hit, the name of a fold or an entry."""
-    yield from reload_if_stale(state)
-    word = handle.handle if isinstance(handle, Hit) else getattr(handle, "name", handle)
+def is_handle(word: str) -> bool:
+    """True for a handle with its sign; a number alone may be a word to look for."""
+    return word.startswith(("#", "[#")) and HANDLE.fullmatch(word) is not None
+
+
+def find_ranges(state: SessionState, word: Any) -> list[MessageRange] | None:
+    """Return the messages that a handle or the name of a fold stands for; None for another name."""
     if isinstance(word, str) and len(bare_name(word)) >= LEAST_NAME:
         folds = find_folds(state, word)
         if len(folds) > 1:
@@ -103,10 +113,18 @@ def original(state: SessionState, handle: Any) -> SessionFlow[list[Any]]:
         if folds:
             word = folds[0]
     if not isinstance(word, str) or not is_name(word):
-        return (yield from read_said(state, [parse_handle(state, word)]))
+        return [parse_handle(state, word)]
     fold = state.view.fold(word)
-    if fold is not None:
-        return (yield from read_said(state, find_removed(state.view, fold)))
+    return None if fold is None else find_removed(state.view, fold)
+
+
+def original(state: SessionState, handle: Any) -> SessionFlow[list[Any]]:
+    """Return messages as they were said: `#12`, `#12-#57`, a hit, the name of a fold or an entry."""
+    yield from reload_if_stale(state)
+    word = handle.handle if isinstance(handle, Hit) else getattr(handle, "name", handle)
+    ranges = find_ranges(state, word)
+    if ranges is not None:
+        return (yield from read_said(state, ranges))
     places: dict[str, Place] = yield StoreCall(lambda: state.log.find(state.name, [word]))
     if word not in places:
         raise RefoldError(f"there is no entry {word!r} in session {state.name!r}: `log()` lists its entries")
@@ -202,7 +220,7 @@ def _to_hit(state: SessionState, entry: Entry, score: float) -> Hit:
     return Hit(
         handle=f"#{entry.said}" if on_branch else entry.name,
         number=entry.said,
-        role=message.role,
+        role="tool" if is_only_results(message) else message.role,
         text=entry.text,
         score=score,
         folded=not on_branch or not state.view.shown(entry.said),
@@ -252,29 +270,48 @@ def recall_tool(
     return schema(shape, name, strict=strict) if is_offered else None
 
 
+def read_range(state: SessionState, handle: str, most: int) -> SessionFlow[str]:
+    """Return the messages of a handle as text, within so many tokens; names what is left out."""
+    items = yield from original(state, handle)
+    messages = [item if isinstance(item, Message) else state.wire.parse([item])[0] for item in items]
+    ranges = find_ranges(state, handle) or [MessageRange(1, 1)]
+    numbers = [number for stretch in ranges for number in range(stretch.first, stretch.last + 1)]
+    blocks = [default_layout(number, message) for number, message in zip(numbers, messages, strict=True)]
+    text = "\n\n".join(blocks)
+    fitted = fit_text(text[:ANSWER_CHARS], most, count=state.loaded.counter.plain, ellipsis="").text
+    if fitted == text:
+        return text
+    whole = sum(end - 2 <= len(fitted) for end in accumulate(len(block) + 2 for block in blocks))
+    notes = [] if whole else [f"the rest of #{numbers[0]} left out; search for words of it"]
+    if left := numbers[whole or 1 :]:
+        notes.append(f"#{left[0]} to #{left[-1]} left out; ask for them next, or for a smaller range")
+    return "\n\n".join([*(blocks[:whole] or [fitted]), *(f"[... {note}]" for note in notes)])
+
+
 def answer_recall(state: SessionState, arguments: str | Mapping[str, Any]) -> SessionFlow[str]:
     """Return the answer to a call of the tool; wrong arguments are answered too, never raised."""
     try:
         values = json.loads(arguments) if isinstance(arguments, str) else dict(arguments)
-        handle, query = values.get("handle"), values.get("query")
+        handle, query = values.get("handle"), str(values.get("query") or "").strip()
     except (ValueError, TypeError, AttributeError, RecursionError):
         return "The arguments are no JSON object with `query` or `handle`."
-    if handle:
+    budget, count = (yield from context_state(state)).budget, state.loaded.counter.plain
+    most = max(ANSWER_FLOOR, (budget.room - find_fixed_tokens(state, budget)) // ANSWER_SHARE)
+    if handle or is_handle(query):
         try:
-            items = yield from original(state, str(handle))
-            messages = [item if isinstance(item, Message) else state.wire.parse([item])[0] for item in items]
+            return (yield from read_range(state, str(handle or query), most))
         except RefoldError as error:  # also for an entry that is no message
-            return str(error)
-        match = HANDLE.fullmatch(str(handle).strip())
-        first = int(match[1]) if match else 1
-        text = "\n\n".join(default_layout(number, message) for number, message in enumerate(messages, first))
-        if len(text) <= ANSWER_CHARS:
-            return text
-        last = first + len(items) - 1
-        return f"{text[:ANSWER_CHARS]}\n\n[cut here; ask for a smaller stretch of #{first}-#{last}]"
+            if handle:
+                return str(error)
     if not query:
         return "Give `query` to search, or `handle` to read."
-    hits = yield from recall(state, str(query), limit=5)
-    if not hits:
-        return "Nothing was found."
-    return "\n\n".join(f"{hit.handle} {hit.role}: {hit.text[: ANSWER_CHARS // 5]}" for hit in hits)
+    hits = yield from recall(state, query, limit=5)
+    lines: list[str] = []
+    for hit in hits:
+        limit, text = most // len(hits), hit.text
+        is_long = len(text) > ANSWER_CHARS // 5 or count(text) > limit
+        start = max(0, (find_telling_word(text, query) or 0) - ANSWER_FLOOR) if is_long else 0
+        shown = fit_text(text[start : start + ANSWER_CHARS // 5], limit, count=count, ellipsis="").text
+        end = "..." * (start + len(shown) < len(text))
+        lines.append(f"{hit.handle} {hit.role}: {'...' * (start > 0)}{shown}{end}")
+    return "\n\n".join(lines) or "Nothing was found."

@@ -453,6 +453,21 @@ def test_a_wrong_list_is_refused_and_stores_nothing(wrong):
         assert session.prepare(history).messages is history
 
 
+@pytest.mark.parametrize(
+    "wrong",
+    [{"role": None}, {"role": "user", "content": 5}, 7, {"role": "system", "content": 5}, {"body": 1}],
+    ids=range(5),
+)
+def test_an_error_names_the_place_in_the_callers_list(wrong):
+    system = {"role": "system", "content": "brief"}
+    with opened() as session:
+        with pytest.raises(FormatError, match=r"^messages\[1\]"):
+            session.prepare([system, wrong, *talk(1)])
+        session.prepare([system, *talk(1)])
+        with pytest.raises(FormatError, match=r"^messages\[4\]"):
+            session.prepare([system, *talk(1), wrong])
+
+
 def test_an_empty_list_and_none():
     with opened() as session:
         assert session.prepare([]).messages == []

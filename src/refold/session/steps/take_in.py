@@ -71,8 +71,12 @@ def take_in(state: SessionState, messages: Sequence[Any]) -> SessionFlow[bool]:
     if _has_new_objects(state, messages, compared):
         messages = state.caller.to_plain_list(messages, NEWEST)
         compared = _compare_with_said(state, messages)
-    fixed = _count_system_messages(state, messages)
-    wire = detect_format(state, _find_new(state, messages, fixed, compared))
+    try:
+        fixed = _count_system_messages(state, messages)
+        wire = detect_format(state, _find_new(state, messages, fixed, compared))
+    except FormatError:
+        detect_format(state, messages).parse(messages)  # names the place in the caller's list
+        raise
     if wire.name != state.wire.name:
         yield from fill_view(state, state.loaded.system, wire)
     shown = show_known(state, messages)
@@ -84,14 +88,9 @@ def take_in(state: SessionState, messages: Sequence[Any]) -> SessionFlow[bool]:
     if known is None and (yield from adopt_list(state, copy_item(messages[fixed:]))):
         known = _find_known(state, messages, fixed, None)
     known_count = 0 if known is None else len(known.items)
-    new: list[Any] = []
-    parsed: Sequence[Message] = ()
-    names: Sequence[str] = ()
-    if known is None:
-        body, as_said = yield from _branch_off(state, messages, fixed)
-    else:
-        body, as_said = known
-        new, parsed, names = _read_new(state, messages, fixed + known_count)
+    body, as_said = known or (yield from _branch_off(state, messages, fixed))
+    first_new = len(messages) if known is None else fixed + known_count
+    new, parsed, names = _read_new(state, messages, first_new)
     if messages[:fixed] == state.loaded.system:
         yield from append_messages(state, new, parsed, names=names)
     else:
@@ -114,7 +113,11 @@ def _read_new(
         return new, [one.message for one in read], names
     new = [copy_item(item) for item in new]
     formats.refuse_other(wire, new, first)
-    return new, state.loaded.read(new) if new else (), ()
+    try:
+        return new, state.loaded.read(new) if new else (), ()
+    except FormatError:
+        wire.parse(messages)  # names the place in the caller's list
+        raise
 
 
 def _branch_off(state: SessionState, messages: Sequence[Any], fixed: int) -> SessionFlow[_Known]:

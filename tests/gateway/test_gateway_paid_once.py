@@ -37,7 +37,7 @@ class Summariser:
             return "Ok."  # no summary, and no other question would get a better one
         # As long as was planned: of a short text fewer messages leave, and the others are asked about again.
         ran = "; ".join(
-            f"`make m{step}` was run, wrote its log to the folder of logs and ended well, without a warning"
+            f"`make m{step}` was run, wrote its log to the folder of logs and ended well, without a warning, as all of the modules before it did"
             for step in steps
         )
         return f"The user wants every module built and to hear what failed. {ran}. Nothing has failed so far."

@@ -188,7 +188,7 @@ class FactCollector:
         line = _without_instruction(outcome.line)
         if outcome.has_failed:
             line = FAILED + line.removeprefix(FAILED)
-        elif _CLAIM.search(line):
+        elif _gives_instructions(line):
             line = INSTRUCTION_LEFT_OUT
         self.add("done", command, line, at=at, weight=2.2 if outcome.has_failed else 2.0)
         if outcome.trouble:

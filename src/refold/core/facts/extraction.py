@@ -170,7 +170,12 @@ class _MessageReader:
         text = keep_ends(remove_program_text(message.text), SAID_CHARS, 0.5)
         who, _, words = text.partition(": ")
         who, text = (who, words) if who in self.people else ("", text)
-        sentences = [words for each in split_sentences(text) if (words := _drop_data(each))]
+        # Of data that somebody pasted, the words before them stay.
+        own = (
+            each if each.count('":') < PASTED_FIELDS else _DATA.split(each, maxsplit=1)[0].strip(" :,-")
+            for each in split_sentences(text)
+        )
+        sentences = list(filter(None, own))
         for place, sentence in enumerate(sentences):
             if kinds is RULE_KINDS and not may_be_rule(sentence):
                 continue
@@ -250,13 +255,6 @@ class _MessageReader:
             if self.command:
                 self.facts.add_outcome(self.command, text, self.command_at, failed=False)
             self.facts.add_output_names(text, self.file, at)
-
-
-def _drop_data(sentence: str) -> str:
-    """Return a sentence without data that somebody pasted behind it; "" if it is nothing else."""
-    if sentence.count('":') < PASTED_FIELDS:
-        return sentence
-    return _DATA.split(sentence, maxsplit=1)[0].strip(" :,-")
 
 
 def _count_specific(sentence: str) -> int:

@@ -28,7 +28,7 @@ TOKENS: Final = (500, 900, 1_600)
 ANSWER_TOKENS: Final = 220
 SECONDS: Final = 3_600
 """For one answer: a busy machine may take long, and who let time run out is not asked again at once."""
-THIN: Final = "it tells too little"
+THIN: Final = "it tells "
 """How the gate names what this measures."""
 Wire = list[dict[str, Any]]
 

@@ -16,7 +16,7 @@ from refold.inspector.http.answers import ApiError
 from refold.inspector.scopes import Scope, Scopes
 from refold.inspector.views.session_page import MOST_LOADED, count_seen
 from refold.inspector.views.shown import Redact, find_redactor
-from refold.session.steps.recall import search_words
+from refold.session.steps.recall import find_role, search_words
 from refold.stores.reading.stored_messages import parse_entry
 
 LIMIT: Final = 50
@@ -62,9 +62,10 @@ class Query:
         """True if a message is as the filters say, but for its tool."""
         terms = self.terms
         text = _SPACES.sub(" ", entry.text).lower()
+        role = find_role(message)
         return (
             all(_SPACES.sub(" ", phrase).lower() in text for phrase in self.phrases)
-            and terms.get("role", message.role) == message.role
+            and terms.get("role", role) == role
             and terms.get("folded", "yes" if folded else "no") == ("yes" if folded else "no")
             and ("before" not in terms or entry.at < _read_day(terms["before"]))
             and ("after" not in terms or entry.at >= _read_day(terms["after"]))
@@ -163,7 +164,7 @@ def _describe_hit(scope: Scope, found: _Found, query: Query, redact: Redact) -> 
         "number": entry.said,
         "handle": f"#{entry.said}" if on_branch else entry.name,
         "name": entry.name,
-        "role": message.role,
+        "role": find_role(message),
         "tool": tool,
         "at": entry.at,
         "snippet": snippet,

@@ -104,6 +104,11 @@ def is_handle(word: str) -> bool:
     return word.startswith(("#", "[#")) and HANDLE.fullmatch(word) is not None
 
 
+def find_role(message: Message) -> str:
+    """Return who speaks in a hit; in some formats results of tools stand in a message of the user."""
+    return "tool" if is_only_results(message) else message.role
+
+
 def find_ranges(state: SessionState, word: Any) -> list[MessageRange] | None:
     """Return the messages that a handle or the name of a fold stands for; None for another name."""
     if isinstance(word, str) and len(bare_name(word)) >= LEAST_NAME:
@@ -220,7 +225,7 @@ def _to_hit(state: SessionState, entry: Entry, score: float) -> Hit:
     return Hit(
         handle=f"#{entry.said}" if on_branch else entry.name,
         number=entry.said,
-        role="tool" if is_only_results(message) else message.role,
+        role=find_role(message),
         text=entry.text,
         score=score,
         folded=not on_branch or not state.view.shown(entry.said),

@@ -12,7 +12,7 @@ from refold.core.messages import summary_headers
 from refold.errors import FormatError
 from refold.formats.shared import exported as form
 from refold.formats.shared.exported import Exported, ExportedFold, check, from_json, to_json
-from refold.formats.systems.ripple_archive import part_name, read_archive, write_archive
+from refold.formats.systems.ripple_archive import IN_LOG, name_history, part_name, read_archive, write_archive
 from sample_sizes import few_or_all
 
 RIPPLE_HEADER = "This conversation continues an earlier one whose older messages were summarised"
@@ -327,3 +327,8 @@ class TestExported:
         ]
         assert gone == [1, 2, 3, 4]
         assert exported.view[2:] == (said("5"), said("6"))
+
+
+def test_a_summary_says_where_the_originals_are():
+    assert name_history(IN_LOG).endswith("where `recall` finds them.")
+    assert name_history("history/").endswith("history/, one part file per compaction.")

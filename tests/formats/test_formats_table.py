@@ -324,3 +324,8 @@ class TestNamedFormat:
 
     def test_a_format_of_ones_own_reads_what_it_likes(self):
         formats.refuse_other(PLUGGED, get("gemini").render(TALK))
+
+
+def test_a_plain_message_is_written_for_a_format_that_cannot_read_it():
+    assert formats.write_plain(get("gemini"), USER) == {"role": "user", "parts": [{"text": "hi"}]}
+    assert formats.write_plain(get("anthropic"), USER) is USER

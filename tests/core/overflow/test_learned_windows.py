@@ -18,6 +18,7 @@ from refold.core.overflow.learned_windows import (
     limit_after_refusal,
     note_key,
     read_note,
+    scale_to_request,
 )
 from refold.core.overflow.silent_truncation import cut_silently, implied_limit
 from refold.core.tokens.calibration import Counted
@@ -296,3 +297,8 @@ def test_windows_of_a_model_are_found_at_every_endpoint_or_at_one():
     assert found("http://127.0.0.1:8080/v1#gpt-4o") == {"address"}
     assert found("https://host.example/v1") == {"host", "other"}
     assert found("gpt") == found("") == found("gpt-4o", NOW + 31 * DAY) == set()
+
+
+def test_numbers_of_another_count_are_scaled_to_ours():
+    assert scale_to_request(OverflowInfo("openai", 200, 400), 1_000) == OverflowInfo("openai", 500, 1_000)
+    assert scale_to_request(OverflowInfo("openai", 200, None), 1_000) == OverflowInfo("openai", None, 1_000)

@@ -375,13 +375,21 @@ class TestSafety:
         ],
     )
     def test_a_value_that_commands_is_left_out_before_it_is_cut(self, note):
-        for data in ({"total": 7, "note": note}, {"total": 7, "tags": [note]}, {"total": 7, note: {"a": {}}}):
+        shapes = (
+            {"note": note},
+            {"tags": [note]},
+            {note: {"a": {}}},
+            {"tags": {note: 5}},
+            {"tags": {note: {}}},
+        )
+        for data in ({"total": 7, **shape} for shape in shapes):
             found = facts(call("find", id="a", who="x"), result("a", json.dumps(data)))
             ((_, outcome),) = told(found, "done")
             assert outcome.startswith("total 7, ")
             assert outcome.removeprefix("total 7, ").removeprefix("note ").removeprefix("tags ") in {
                 "[left out]",
                 "[left out] a",
+                "[left out] 5",
             }
 
     def test_an_outcome_that_commands_is_not_passed_on(self):

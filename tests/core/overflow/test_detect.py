@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 import refold
 from growth import count_calls, stop_hang
 from refold import OverflowInfo, overflow
-from refold.core.overflow.detect import is_vague
 from refold.errors import AnswerFailed, Overflow
 from refold.testing import user
 
@@ -954,17 +953,3 @@ print(before, refold.overflow("prompt is too long: 213000 tokens > 200000 maximu
     assert limit == 200_000
     assert 0 < first < 100
     assert later > 20
-
-
-@pytest.mark.parametrize(
-    ("error", "vague"),
-    [
-        ("413 Payload Too Large", True),
-        ({"status": 413, "body": ""}, True),
-        ("413 prompt is too long", False),
-        ("prompt is too long: 210000 tokens > 200000 maximum", False),
-        ("no refusal at all", False),
-    ],
-)
-def test_what_names_no_size_and_no_context_is_vague(error, vague):
-    assert is_vague(error) is vague

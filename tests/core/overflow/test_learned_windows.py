@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from refold import OverflowInfo, overflow
+from refold.core.overflow.detect import is_vague
 from refold.core.overflow.learned_windows import (
     DAY,
     Learned,
@@ -302,3 +303,17 @@ def test_windows_of_a_model_are_found_at_every_endpoint_or_at_one():
 def test_numbers_of_another_count_are_scaled_to_ours():
     assert scale_to_request(OverflowInfo("openai", 200, 400), 1_000) == OverflowInfo("openai", 500, 1_000)
     assert scale_to_request(OverflowInfo("openai", 200, None), 1_000) == OverflowInfo("openai", None, 1_000)
+
+
+@pytest.mark.parametrize(
+    ("error", "vague"),
+    [
+        ("413 Payload Too Large", True),
+        ({"status": 413, "body": ""}, True),
+        ("413 prompt is too long", False),
+        ("prompt is too long: 210000 tokens > 200000 maximum", False),
+        ("no refusal at all", False),
+    ],
+)
+def test_what_names_no_size_and_no_context_is_vague(error, vague):
+    assert is_vague(error) is vague

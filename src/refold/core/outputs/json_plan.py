@@ -252,7 +252,11 @@ def _tell_value(value: Any, leave_out: Callable[[str], object]) -> str:
             return _join_names([_tell_value(key, leave_out) for key in islice(value, MOST_NAMES)], len(value))
         shown = ((key, item, _tell_value(item, leave_out)) for key, item in value.items())
         # A text tells by itself what it is; a number does not.
-        words = (text if _is_text(item) else f"{key} {text}" for key, item, text in shown if text)
+        words = (
+            text if _is_text(item) else f"{_tell_value(key, leave_out)} {text}"
+            for key, item, text in shown
+            if text
+        )
         return " ".join(islice(words, MOST_INNER))
     text = "" if value is None else value if isinstance(value, str) else _write_scalar(value)
     # The whole of it is judged: an order that is cut off is one all the same.

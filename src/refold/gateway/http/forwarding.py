@@ -185,7 +185,9 @@ class Answer:
         try:
             while piece := held.popleft() if held else await self.read():
                 look(piece)
-                if is_stream:
+                if is_stream and not rest and piece.endswith(_EVENT_END):  # as nearly every piece does
+                    self._end = _EVENT_END
+                elif is_stream:
                     # half an event tells a reader nothing, and an error event cannot follow it
                     tail = (self._end + rest[-3:])[-3:]
                     found = _WHOLE_EVENTS.match(tail + piece)

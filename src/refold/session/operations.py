@@ -302,9 +302,9 @@ def unfold(state: SessionState, fold: str | FoldMade | None) -> SessionFlow[str 
         if known is None or known.standing:
             has_block = any(map(is_native, state.position.fold_messages.get(name, ())))
             made = (yield from read_log(state, kinds=FOLDS)) if has_block or state.position.blocks else []
-            standing = {each.name for each in state.view.standing} - {name}
-            repeats = [one.name for one in made if one.value.get(REPEATED, "") not in {"", *standing}]
-            for each in (*(one for one in repeats if one in standing), name):
+            others = {each.name for each in state.view.standing} - {name}
+            repeats = [one.name for one in made if one.value.get(REPEATED, "") not in {"", *others}]
+            for each in (*(one for one in repeats if one in others), name):
                 yield from commit(state, [mark_entry(state, "unfold", {"fold": each})])
             undone = name  # others may write before the pairs are joined
             state.events.add(Unfolded(session=state.name, at=state.now(), fold=name))

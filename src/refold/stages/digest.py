@@ -194,9 +194,8 @@ def _write_stored(ledger: Ledger, task: Task) -> list[list[Any]]:
 def _choose_size(covered: Covered, task: Task) -> int:
     """Choose the tokens of a digest: a share of what leaves, and no more than the goal leaves room for."""
     leaving = task.counter.tokens(sum(task.sizes[index] for index in covered.places))
-    earlier = task.counter.tokens(
-        sum(task.sizes[index] for index in covered.places if task.messages[index].is_summary)
-    )
+    summaries = [index for index in covered.places if task.messages[index].is_summary]
+    earlier = task.counter.tokens(sum(task.sizes[index] for index in summaries))
     most = min(MOST_TOKENS, int((leaving - earlier) * SHARE) + earlier)
     if task.goal is None:
         return max(LEAST_TOKENS, most)

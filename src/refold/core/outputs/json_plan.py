@@ -11,6 +11,7 @@ from typing import Any, Final
 from refold.core.outputs.line_plan import WORTH_A_MARKER, cut_line, mark_gap
 from refold.core.outputs.trouble import is_failure
 
+Keys = dict[int, frozenset[str]]
 DEEPEST: Final = 60
 """Levels of nesting that are followed; deeper JSON is treated as text, so that no stack overflows."""
 SMALLEST: Final = 40
@@ -294,7 +295,7 @@ def _measure(
     indent: int,
     depth: int,
     sizes: dict[int, int],
-    compared: tuple[dict[int, frozenset[str]], dict[int, frozenset[str]]],
+    compared: tuple[Keys, Keys],
 ) -> int:
     """Note the size of each list and object below a value; return its own, 0 if the nesting is too deep.
 
@@ -317,9 +318,7 @@ def _measure(
     return sizes[id(value)]
 
 
-def _compare_objects(
-    items: Sequence[dict[str, Any]],
-) -> tuple[dict[int, frozenset[str]], dict[int, frozenset[str]]]:
+def _compare_objects(items: Sequence[dict[str, Any]]) -> tuple[Keys, Keys]:
     """Find the keys of each object with a value that few others have, and those with one that all have.
 
     Rare values count only under a key with few values: an id differs in every item and tells of none that it

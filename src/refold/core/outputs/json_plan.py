@@ -12,6 +12,7 @@ from refold.core.outputs.line_plan import WORTH_A_MARKER, cut_line, mark_gap
 from refold.core.outputs.trouble import is_failure
 
 Keys = dict[int, frozenset[str]]
+"""Keys of each object, by identity."""
 DEEPEST: Final = 60
 """Levels of nesting that are followed; deeper JSON is treated as text, so that no stack overflows."""
 SMALLEST: Final = 40
@@ -290,13 +291,7 @@ def _join_names(names: Sequence[str], count: int) -> str:
     return ", ".join(names) + (f" and {more} more" if more > 0 else "")
 
 
-def _measure(
-    value: Any,
-    indent: int,
-    depth: int,
-    sizes: dict[int, int],
-    compared: tuple[Keys, Keys],
-) -> int:
+def _measure(value: Any, indent: int, depth: int, sizes: dict[int, int], compared: tuple[Keys, Keys]) -> int:
     """Note the size of each list and object below a value; return its own, 0 if the nesting is too deep.
 
     compared   get the odd keys of the objects in lists, and those under which all have the same value

@@ -93,6 +93,8 @@ def adopt_list(state: SessionState, body: Sequence[Any]) -> SessionFlow[bool]:
     place = next((at for at in range(len(body) - 1, -1, -1) if is_compaction(messages[at])), None)
     if place is None or _find_known(state, messages[place]) or split_block(messages[place])[1]:
         return False
+    if any(message.is_summary for message in messages[place + 1 :]):  # a view of ours, be its fold undone
+        return False
     loaded, rest = state.loaded, body[place + 1 :]
     most = min(len(loaded.body), len(rest))
     tails = (n for n in range(most, 0, -1) if common_length(state.wire, loaded.body[-n:], rest) == n)

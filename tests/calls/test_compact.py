@@ -221,6 +221,29 @@ def test_a_provider_that_counts_more_than_we_do_moves_the_goal_by_as_much():
     assert plain.receipt.reported_tokens is None
 
 
+@pytest.mark.parametrize(
+    ("policy", "factor", "surplus"), [("refold", 0.8, 0.8), ("refold", 0.3, 0.6), ("codebuddy", 0.8, 1)]
+)
+def test_a_provider_that_counts_less_than_we_do_lets_our_own_policy_keep_more(policy, factor, surplus):
+    """A report of much less may be one of what was not in a cache; other systems' targets are their own."""
+    messages, wishes = talk(30), {"policy": policy, "window": 6_000}
+    ours = compacted(messages, force=True, **wishes).receipt.goal_tokens
+    reported = {
+        "input_tokens": round(refold.measure(messages, **wishes).used * factor),
+        "messages": len(messages),
+    }
+    goal = compacted(messages, usage=reported, force=True, **wishes).receipt.goal_tokens
+    assert goal == pytest.approx(ours / surplus, rel=0.01)
+
+
+def test_where_the_provider_counts_less_a_view_still_fits_by_our_count():
+    messages, policy = talk(60), refold.presets.refold(target_fraction=0.8)
+    reported = {"input_tokens": round(refold.count(messages) * 0.6), "messages": len(messages)}
+    outcome = compacted(messages, usage=reported, window=6_000, policy=policy, force=True)
+    assert outcome.compacted
+    assert refold.count(outcome.messages) <= outcome.budget.room
+
+
 def test_a_forced_compaction_below_the_target_of_a_system_that_has_no_share_does_nothing():
     """CodeBuddy's page, /compact: within the budget there is no compaction needed."""
     outcome = compacted(talk(3), force=True, policy="codebuddy", window=100_000)

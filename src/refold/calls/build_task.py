@@ -17,7 +17,7 @@ from refold.core.messages.speakers import find_user_turns
 from refold.core.models.spending_limits import Allowance
 from refold.core.models.window_table import Price
 from refold.core.models.windows import lookup
-from refold.core.tokens.calibration import clamp_ratio
+from refold.core.tokens.calibration import LEAST_SHARE, clamp_ratio
 from refold.errors import WindowUnknown
 
 LEAST_ASK_WINDOW: Final = 8_192
@@ -96,14 +96,17 @@ def find_history_goal(conversation: Conversation, options: CompactionOptions) ->
     if policy.target is None:
         return None
     estimated = budget.breakdown.total
-    surplus = max(1.0, budget.used / estimated) if estimated else 1.0
-    # The provider may count more than we do, and then aim lower by as much. Its surplus need not lie in the
-    # fixed part: if that would fill the room, it is taken as we count it.
+    # Where the provider counts more than we do, we aim lower by as much. Where it counts less, our own policy
+    # aims higher: else a fold would leave less than its target says.
+    least = LEAST_SHARE if policy.target.of_free else 1.0
+    surplus = max(least, budget.used / estimated) if estimated else 1.0
+    # A surplus need not lie in the fixed part: if that would fill the room, it is taken as we count it.
     system = _system_tokens(conversation) if policy.target.of_free else 0
     stays = fixed + system
     counted = stays if stays * surplus >= budget.room else ceil(stays * surplus)
     goal = floor(policy.target.history(budget.window, budget.room, counted) / surplus) + system
     if policy.target.of_free:
+        goal = min(goal, max(system, count_fitting_tokens(budget))) if surplus < 1.0 else goal
         goal = max(goal, _find_request_goal(conversation, system, floor((goal - system) * BESIDE_REQUEST)))
     if options.spare:
         free = max(0, count_fitting_tokens(budget) - system)

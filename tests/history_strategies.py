@@ -32,3 +32,14 @@ SHAPES = st.sampled_from(
         Shape(name="turns", results_in_user=True, alternates=True, system_inside=False, allows_empty=False),
     ]
 )
+
+
+def revert_edits(messages, edits):
+    """Return the list before these edits: `revert_edits(apply_edits(x, edits), edits) == x`."""
+    result, at, shift = [], 0, 0
+    for edit in sorted(edits, key=lambda edit: (edit.start, edit.end)):
+        start = edit.start + shift
+        result += [*messages[at:start], *edit.took]
+        at = start + len(edit.put)
+        shift += len(edit.put) - (edit.end - edit.start)
+    return [*result, *messages[at:]]

@@ -3,6 +3,7 @@
 import json
 import math
 from dataclasses import replace
+from functools import reduce
 
 import pytest
 from hypothesis import given
@@ -15,11 +16,16 @@ from refold.core.compaction.circuit_breaker import (
     Limits,
     allows,
     record_event,
-    replay_events,
 )
 
 NO_HOURLY = Limits(failures_per_hour=None)
 HOURLY = Limits(per_hour=6)
+
+
+def replay_events(events, limits=None):
+    """Return the breaker after all events, oldest first."""
+    start = Breaker(limits=limits or Limits())
+    return reduce(lambda breaker, each: record_event(breaker, *each), events, start)
 
 
 def thrashing(count, *, every=60.0, start=1_000.0, event="fold"):

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from history_strategies import revert_edits
 from refold.core.compaction.budget import Levels, Reserve, Trigger
 from refold.core.compaction.edits import (
     Edit,
@@ -15,7 +16,6 @@ from refold.core.compaction.edits import (
     compose_edits,
     match_slots,
     replace_message,
-    revert_edits,
 )
 from refold.core.compaction.keep_rules import MeasuredHistory, Segment
 from refold.core.compaction.policy import Policy, make_stages_later

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refold.core.compaction.edits import Edit, apply_edits, replace_message, revert_edits
+from history_strategies import revert_edits
+from refold.core.compaction.edits import Edit, apply_edits, replace_message
 from refold.core.compaction.flow import Answer, Ask, Failed, run
 from refold.core.compaction.model_calls import ModelCall
 from refold.core.compaction.pipeline import Report, shrink

@@ -9,7 +9,7 @@ An emergency fold after a context overflow is recorded and never counted: recove
 breaker opens again within an hour after the last cool-down, the cool-down doubles as well. Folds that succeed
 with turns between them are no loop, however many there are: a small window needs them.
 
-    >>> breaker = replay_events([("fold", 10.0), ("fold", 20.0)])
+    >>> breaker = record_event(record_event(Breaker(), "fold", 10.0), "fold", 20.0)
     >>> allows(breaker, 30.0)
     Allowed(yes=False, reason='2 compactions without a turn of the model between them', until=620.0)
     >>> print(allows(breaker, 30.0).explanation.partition(": ")[0])
@@ -21,10 +21,8 @@ Clocks lie. An impossible time is replaced by the last one seen. After a jump ba
 cool-down the breaker is half-open, so nobody waits longer than two cool-downs.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
-from functools import reduce
 from typing import Any, Final, Literal, TypeAlias
 
 from refold.core.messages.quick_init import quick_init
@@ -128,12 +126,6 @@ class Allowed:
             return self.reason
         until = datetime.fromtimestamp(self.until, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
         return f"{BREAKER} is open until {until}: {self.reason}"
-
-
-def replay_events(events: Iterable[tuple[BreakerEvent, float]], limits: Limits | None = None) -> Breaker:
-    """Return the breaker after all events of a log, oldest first."""
-    start = Breaker(limits=limits or Limits())
-    return reduce(lambda breaker, each: record_event(breaker, *each), events, start)
 
 
 def record_event(breaker: Breaker, event: BreakerEvent, at: float, began: float | None = None) -> Breaker:

@@ -63,21 +63,6 @@ def _sort_edits(edits: Iterable[Edit], length: int) -> list[Edit]:
     return result
 
 
-def revert_edits(messages: Sequence[Message], edits: Iterable[Edit]) -> list[Message]:
-    """Return the list before these edits: `revert_edits(apply_edits(x, edits), edits) == x`."""
-    result: list[Message] = []
-    at = 0
-    shift = 0
-    for edit in sorted(edits, key=lambda edit: (edit.start, edit.end)):
-        start = edit.start + shift
-        result += messages[at:start]
-        result += edit.took
-        at = start + len(edit.put)
-        shift += len(edit.put) - (edit.end - edit.start)
-    result += messages[at:]
-    return result
-
-
 class Slot(NamedTuple):
     """A place of the list that a pipeline works on: a message, and its old place or the edit that put it."""
 

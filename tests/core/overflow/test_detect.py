@@ -458,6 +458,18 @@ def test_absurd_numbers_are_dropped():
     )
 
 
+def test_only_a_believable_limit_is_learnable():
+    """A forged text can say anything: what is learned lies between 4,096 and ten million."""
+    assert overflow("maximum context length is 1 tokens").limit == 1
+    assert overflow("maximum context length is 1 tokens").learnable is None
+    assert overflow("maximum context length is 1024 tokens").learnable == 1_024
+    assert overflow("maximum context length is 10000000 tokens").learnable == 10_000_000
+    assert overflow("maximum context length is 10000001 tokens").learnable is None
+    assert overflow("prompt is too long").learnable is None
+    assert OverflowInfo(None, None, None).learnable is None
+    assert OverflowInfo(None, 1_023, None).learnable is None
+
+
 def test_fields_of_the_llama_server_are_read_where_the_text_tells_nothing():
     error = {"error": {"type": "exceed_context_size_error", "n_prompt_tokens": 6_030, "n_ctx": 4_096}}
     assert overflow(error) == OverflowInfo("llamacpp", 4_096, 6_030)

@@ -34,6 +34,12 @@ class OverflowInfo:
     limit: int | None
     requested: int | None
 
+    @property
+    def learnable(self) -> int | None:
+        """The limit, if it can be believed."""
+        # Asked for None, a range would compare it with each of its ten million numbers.
+        return self.limit if self.limit is not None and self.limit in LEARNABLE else None
+
 
 @check_arguments
 def overflow(error: object, *, provider: str | None = None) -> OverflowInfo | None:

@@ -31,6 +31,12 @@ class TestRecognise:
         }
         assert recognise_summary("user", "[Conversation summary") == {"kind": "summary", "by": "opal"}
 
+    def test_claude_code(self):
+        text = (
+            "This session is being continued from a previous conversation that ran out of context. Done: a."
+        )
+        assert recognise_summary("user", text) == {"kind": "summary", "by": "claude-code"}
+
     def test_codebuddy(self):
         """CodeBuddy, tiers 2, 3 and 4: three headers, each with the number of messages it stands for."""
         assert recognise_summary(

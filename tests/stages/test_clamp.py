@@ -205,6 +205,14 @@ def test_laws(texts, goal, protected, pinned, margin):
         assert LETTERS.conversation(done) <= max(goal, floors)
 
 
+def test_what_a_person_said_keeps_its_rules():
+    """Also where a message is cut last of all."""
+    notes = "It was written some years ago. " * 60
+    (done,) = clamped([user(f"{notes}\nNever restart worker 3.\n{notes}")], 900)
+    assert "Never restart worker 3." in done.text
+    assert len(done.text) <= 900
+
+
 def test_a_summary_keeps_the_tag_that_closes_it():
     text = "<refold-summary>\n" + "what was said " * 100 + "\n</refold-summary>"
     (done,) = clamped([summary(text)], 200)

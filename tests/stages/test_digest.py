@@ -145,12 +145,13 @@ class TestSections:
         """Without tool calls the words and the command they bring are what was done."""
         messages = [
             assistant("I look at the files.\n\n```bash\ngrep -rn login src\n```"),
+            user("<returncode>0</returncode>\n<output>\nsrc/login.py:1: a\n</output>"),
             assistant(""),
             assistant("Nothing to run.\nMore."),
             user("x" * 3_000),
         ]
         assert section(told(messages), "What was done") == [
-            "- grep -rn login src",
+            "- grep -rn login src → src/login.py:1: a",
         ]
 
     def test_failures(self):

@@ -13,11 +13,12 @@ from refold.core.compaction.keep_rules import find_turn_starts
 from refold.core.compaction.layout import find_height
 from refold.core.compaction.task import Step, Task
 from refold.core.messages.message import Document, Message, Part, Text, ToolResult, replace_part_text
+from refold.core.messages.speakers import find_speaker
 from refold.core.messages.text_cutting import fit_text, middle_out
 from refold.core.summaries.wrappers import find_frame
 from refold.core.tokens.counting import Counter
 from refold.core.tokens.units import format_count
-from refold.stages.shorten import name_handle
+from refold.stages.shorten import name_handle, shorten_request
 
 LEAST_TOKENS: Final = 24
 """Tokens that are left of a text in any case; fewer would say nothing."""
@@ -122,7 +123,9 @@ class Clamp:
             first, last = find_frame(text) if message.is_summary else ("", "")
             inner = text[len(first) : len(text) - len(last)]
             left = max(1, height - sum(map(count, (first, last, handle and f"; recall {handle}"))))
-            if self.margin is None:
+            if self.margin is None and find_speaker(message) == "user":
+                inner = shorten_request(inner, left, count, task.found)
+            elif self.margin is None:
                 inner = shorten_text(inner, left, task.counter)
             else:  # the margin pays for the three dots
                 inner = fit_text(inner, left, count=count, ellipsis="").text + "..."

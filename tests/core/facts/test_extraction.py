@@ -7,9 +7,9 @@ import pytest
 from refold.core.facts import extraction
 from refold.core.facts.extraction import find_facts
 from refold.core.facts.ledger import USER_KINDS, Ledger
-from refold.core.messages.message import Message, ToolCall
+from refold.core.messages.message import Message, Text, ToolCall
 from refold.core.tokens.findings import ROUNDS, Findings
-from refold.testing import assistant, call, calls, result, result_part, summary, user
+from refold.testing import assistant, call, call_part, calls, result, result_part, summary, user
 
 
 def facts(*messages, numbers=None):
@@ -18,6 +18,10 @@ def facts(*messages, numbers=None):
 
 def told(found, kind):
     return [(fact.text, fact.about) for fact in found.of(kind)]
+
+
+RAN = user("<returncode>0</returncode>\n<output>\n</output>")
+"""The output of a command that a model wrote between fences."""
 
 
 class TestPeople:
@@ -30,6 +34,20 @@ class TestPeople:
             ("correction", "No, spaces."),
             ("standing", "My cat is 9."),
         ]
+
+    def test_rules_in_the_middle_of_a_long_message_are_noted(self):
+        filler = "It was written some years ago by people who left since. " * 20
+        parts = [
+            f"About {name}: {filler}\n\nNever rename {name}.py without asking me." for name in "abcdefghij"
+        ]
+        found = facts(user("\n\n".join(parts)))
+        rules = [fact.text for fact in found.facts if fact.kind == "constraint"]
+        assert {f"Never rename {name}.py without asking me." for name in "abcdefghij"} <= {*rules}
+
+    def test_of_a_long_text_that_was_pasted_not_too_much_is_noted(self):
+        found = facts(user("Read this.\n" + "".join(f"You must never do thing {n}.\n" for n in range(900))))
+        middle = [fact for fact in found.facts if fact.weight == extraction.MIDDLE_WEIGHT]
+        assert len(middle) == extraction.MIDDLE_RULES
 
     def test_of_very_old_messages_only_rules_are_noted(self, monkeypatch):
         long = "x " * 90
@@ -235,19 +253,36 @@ class TestTools:
         ],
     )
     def test_a_fence_that_ends_code_begins_no_command(self, said, command):
-        found = facts(assistant(said), user("<returncode>0</returncode>\n<output>\n</output>"))
+        found = facts(assistant(said), RAN)
         assert [text for text, _ in told(found, "done")] == ([command] if command else [])
+
+    @pytest.mark.parametrize("then", [[], [user("No, I will not delete it.")], [assistant("Or not.")]])
+    def test_a_command_that_nobody_ran_is_only_proposed(self, then):
+        found = facts(assistant("You could run\n```bash\nrm -rf /srv/old\n```\non Friday."), *then)
+        assert told(found, "done") == told(found, "file") == []
+        assert told(found, "answer") == [("proposed: rm -rf /srv/old", "")]
+
+    def test_code_beside_a_call_was_not_run(self):
+        said = Text("The old code was:\n```python\ndelete_all(db)\n```\nI only look.")
+        message = Message("assistant", (said, call_part("ls")))
+        assert [text for text, _ in told(facts(message, result("c1", "x = 1")), "done")] == ["ls()"]
+
+    def test_an_answer_is_told_by_its_words_and_not_by_its_code(self):
+        found = facts(
+            assistant("```python\nport = 8080\n```\nThe server listens on port 8080 of that machine.")
+        )
+        assert told(found, "answer") == [("The server listens on port 8080 of that machine.", "")]
 
     def test_what_a_command_reads_and_writes_is_a_file(self):
         command = "head -n 20 a.py && cat 3.5 -- && tail -5 Makefile && echo x > for && echo y > /dev/null"
-        assert told(facts(assistant(f"```bash\n{command}\n```")), "file") == [
+        assert told(facts(assistant(f"```bash\n{command}\n```"), RAN), "file") == [
             ("a.py", "read"),
             ("Makefile", "read"),
         ]
 
     def test_the_text_that_a_command_writes_names_no_files(self):
         command = "cat <<'EOF' > a.py\nprint(b > c.d)\nrm old.py\nEOF\npython a.py > out.txt"
-        assert told(facts(assistant(f"```bash\n{command}\n```")), "file") == [
+        assert told(facts(assistant(f"```bash\n{command}\n```"), RAN), "file") == [
             ("a.py", "changed"),
             ("out.txt", "changed"),
         ]
@@ -255,7 +290,9 @@ class TestTools:
     def test_files_that_were_removed(self):
         found = facts(
             assistant("```bash\ntouch a.py b.py\n```"),
+            RAN,
             assistant("```bash\ngit rm -f a.py src/b.py && confirm x.py\n```"),
+            RAN,
         )
         assert told(found, "file") == [("a.py", "removed"), ("src/b.py", "removed")]
 

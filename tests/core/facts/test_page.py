@@ -193,6 +193,19 @@ def test_an_outcome_does_not_name_the_file_again():
     assert page.text == "## What was done\n- #1 edit_file a.py → replaced 2 lines"
 
 
+def test_a_call_that_changed_something_stands_beside_lookups():
+    """Else a request that is settled looks open; a thought tells nothing."""
+    page = Page(count, 500)
+    lookups = (Fact("done", f"search_flight(to=X{at})", "6 items", at) for at in range(2, 9))
+    cancelled = Fact("done", "cancel_reservation(id=M2)", "status cancelled", 1)
+    fill_section(
+        page, ledger(cancelled, *lookups, Fact("done", "think(thought=hm)", "ok, no output", 9)), DONE, 40
+    )
+    lines = page.text.split("\n")
+    assert lines[1] == "- #1 cancel_reservation(id=M2) → status cancelled"
+    assert lines[-1] == "- #8 search_flight(to=X8) → 6 items"
+
+
 def test_an_old_action_behind_long_newer_ones_is_left_out():
     """Where newer actions do not fit, an old one would stand for a state that is long gone."""
     page = Page(count, 500)

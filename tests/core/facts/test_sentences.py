@@ -49,6 +49,10 @@ from refold.core.facts.words import read_toml
         ("Important things happened in Rome.", "statement"),
         ("Only Dr. Okonkwo may approve it.", "constraint"),
         ("请不要删除表", "constraint"),
+        ("फ़ोल्डर से कभी कुछ मत हटाना।", "constraint"),
+        ("शाखा पर भेजने से पहले मुझसे पूछो।", "constraint"),
+        ("मैंने मॉड्यूल देखा।", "standing"),
+        ("هل هذا صحيح؟", "request"),
         ("Und bitte die Rohre nicht durch den Weg legen.", "constraint"),
         ("Mit Bewegungsmelder bitte nicht.", "constraint"),
         ("Ne changez pas la porte, s'il vous plaît.", "constraint"),
@@ -107,6 +111,9 @@ def test_decisions_and_promises():
     assert not may_hold_decision("Hello.")
     assert is_decision("The root cause is the cache.")
     assert not is_decision("We talk about caches.")
+    assert not is_decision("What a great decision!")
+    assert not is_decision("I have not decided yet.")
+    assert is_decision("Our decision is to keep the lock.")
     assert is_decision("THOUGHT: The issue is that `int()` calls `__int__`.")
     assert is_decision("The fix is in `cache.py`: drop the key.")
     assert is_decision("The logs confirmed the issue with the second lock.")

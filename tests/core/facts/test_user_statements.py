@@ -38,7 +38,20 @@ class TestWords:
         assert shorten_sentence("By the way, I just got a really good racket.") == "got good racket"
         assert shorten_sentence("The") == "The"
         assert shorten_sentence("Refund 120 euros, I approve it.") == "Refund 120 euros, I approve it"
-        assert shorten_sentence("I ") == "I "
+        assert shorten_sentence("The ") == "The "
+
+    @pytest.mark.parametrize(
+        ("said", "brief"),
+        [
+            ("I'll delete the staging database myself.", "I'll delete staging database myself"),
+            ("I'd cancel the contract with Hansen.", "I'd cancel contract with Hansen"),
+            ("I need a lamp.", "I need lamp"),
+            ("I chose plan A over plan B.", "I chose plan A over plan B"),
+            ("So far I added 3.", "So far added 3"),
+        ],
+    )
+    def test_what_somebody_does_himself_is_told_as_no_order(self, said, brief):
+        assert shorten_sentence(said) == brief
 
     def test_telling_words(self):
         assert content_words("I saw 4 of the old cranes, old cranes") == ["saw", "4", "old", "cranes"]
@@ -167,7 +180,7 @@ class TestPeople:
         fill_statements(page, Ledger().merge(facts), 44)
         assert page.text == (
             "## What was told, in brief\n- Ada: #0 moved to Lisbon in 2019 with my dog Rex\n"
-            "- Ben: #1 paint boats in Porto on weekends"
+            "- Ben: #1 I paint boats in Porto on weekends"
         )
         assert [(fact.about, fact.at) for fact in read_page(page.text).facts] == [("Ada", 0), ("Ben", 1)]
 
@@ -224,9 +237,22 @@ class TestNames:
 
     def test_a_file_that_was_changed_stays_changed(self):
         page = Page(count, 500)
-        facts = [Fact("file", "/src/b.py", "read", 1, 2.7), Fact("file", "b.py", "changed", 4, 3.2)]
+        facts = [Fact("file", "/work/src/b.py", "read", 1, 2.7), Fact("file", "src/b.py", "changed", 4, 3.2)]
         fill_names(page, Ledger().merge(facts), 500)
-        assert page.text == "## Files\n- changed: /src/b.py #4"
+        assert page.text == "## Files\n- changed: /work/src/b.py #4"
+
+    @pytest.mark.parametrize(
+        ("other", "changed"),
+        [
+            (Fact("file", "packages/core/index.ts", "read", 1, 2.7), "index.ts"),
+            (Fact("file", "packages/core/index.ts", "read", 1, 2.7), "core/index.ts"),
+            (Fact("name", "/home/u/old/src/b.py", "paths", 1, 2.7), "src/b.py"),
+        ],
+    )
+    def test_a_file_is_not_told_under_the_path_of_another(self, other, changed):
+        page = Page(count, 500)
+        fill_names(page, Ledger().merge([other, Fact("file", changed, "changed", 4, 3.2)]), 500)
+        assert f"- changed: {changed} #4" in page.text
 
     def test_what_is_shown_is_not_told(self):
         page = Page(count, 500, seen={"load_it"})

@@ -235,6 +235,16 @@ class TestFileTools:
                 {"file_path": "a.py", "edits": [{"old_string": "a", "new_string": "b"}, {"old_string": "c"}]},
                 'edit a.py: "a" -> "b" and 1 more',
             ),
+            *(
+                ("Edit", {"file_path": "a.py", "old_string": old, "new_string": new}, f"edit a.py: {told}")
+                for old, new, told in (
+                    ("lock()\nwork()", "lock()\ncheck()\nwork()", 'add "check()"'),
+                    ("x = 1\ny = 2\nz = 3", "x = 1\nz = 3", 'remove "y = 2"'),
+                    ("a\n  end", "a\n\n  b\n  end", 'add "b"'),
+                    ("a\na", "a", 'remove "a"'),
+                    ("a", "a\n", "blank lines"),
+                )
+            ),
             ("apply_patch", {"input": "*** Update File: a.py\n@@\n-x\n+y"}, "edit a.py"),
             ("delete_file", {"path": "a.py"}, "remove a.py"),
         ],

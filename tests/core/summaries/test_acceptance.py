@@ -156,6 +156,8 @@ CHINESE = "用户希望修复解析器，并且不要修改测试文件。部署
         "user: and now?",
         "#12 assistant: done",
         "You're welcome!",
+        "THOUGHT: I will now run the tests of the parser.",
+        "Great, the fix works. Next, let me look at the parser.",
     ],
 )
 def test_going_on_is_no_summary(text):

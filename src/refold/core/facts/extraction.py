@@ -45,6 +45,14 @@ USER_MESSAGES: Final = 2_000
 have fewer messages of people."""
 SAID_CHARS: Final = 6_000
 """Characters of a message of a user or a model that are read, half from each end; the rest is pasted."""
+MIDDLE_CHARS: Final = 60_000
+"""Characters between the ends of a user's message in which rules are looked for; bounds the work."""
+MIDDLE_RULES: Final = 20
+"""Rules that are taken from there at most."""
+MIDDLE_WEIGHT: Final = 3.7
+"""Their weight: below every rule that surely is the user's own, as the middle may be pasted."""
+FIRM_KINDS: Final = frozenset({"constraint", "correction"})
+"""Facts that are surely rules; others are guesses, and long texts have many of them."""
 PASTED_SENTENCES: Final = 20
 """Sentences from which the middle of a message counts as pasted; then only a rule's words are read there."""
 PASTED_FIELDS: Final = 3
@@ -98,6 +106,7 @@ def find_facts(
         elif index < oldest:
             continue
         elif voice == "assistant":
+            reader.is_run = not message.calls and voices[index + 1 : index + 2] == ["tool"]
             reader.read(reader.read_model, message, at)
             for place, call in enumerate(message.parts):
                 if isinstance(call, ToolCall):
@@ -129,6 +138,8 @@ class _MessageReader:
     command_at: int = 0
     file: str = ""
     """The file that command is about."""
+    is_run: bool = False
+    """True if an output follows the message, so that a command in it was run; others are only proposed."""
     answers: list[ListAnswer] = field(default_factory=list)
     """Messages of the model with lists in them."""
     found: Findings = field(default_factory=Findings)
@@ -138,7 +149,7 @@ class _MessageReader:
     ) -> None:
         """Read a message or a call, or take what was found in it before."""
         # Known by its identity, as in `Findings.find_in`; what is found depends on what was said before, too.
-        spoken = (self.people, self.command, self.command_at, self.file)
+        spoken = (self.people, self.command, self.command_at, self.file, self.is_run)
         key = (read.__name__, id(source), at, *map(id, beside), spoken)
         if known := self.found.get(key):
             _, facts, answers, (self.command, self.command_at, self.file) = known
@@ -167,15 +178,11 @@ class _MessageReader:
 
     def _note_sentences(self, message: Message, at: int, kinds: frozenset[str]) -> str:
         """Note a user's sentences of these kinds, and return the text without the speaker's name."""
-        text = keep_ends(remove_program_text(message.text), SAID_CHARS, 0.5)
+        whole = remove_program_text(message.text)
+        text = keep_ends(whole, SAID_CHARS, 0.5)
         who, _, words = text.partition(": ")
         who, text = (who, words) if who in self.people else ("", text)
-        # Of data that somebody pasted, the words before them stay.
-        own = (
-            each if each.count('":') < PASTED_FIELDS else _DATA.split(each, maxsplit=1)[0].strip(" :,-")
-            for each in split_sentences(text)
-        )
-        sentences = list(filter(None, own))
+        sentences = _find_own_sentences(text)
         for place, sentence in enumerate(sentences):
             if kinds is RULE_KINDS and not may_be_rule(sentence):
                 continue
@@ -187,6 +194,8 @@ class _MessageReader:
                 kind, weight = "request", 1.0
             if kind in kinds:
                 self.facts.add(kind, sentence[:LONGEST], who, at=at, weight=weight)
+        for sentence in _find_middle_rules(whole):
+            self.facts.add("constraint", sentence[:LONGEST], who, at=at, weight=MIDDLE_WEIGHT)
         return text
 
     def read_model(self, message: Message, at: int) -> None:
@@ -204,13 +213,15 @@ class _MessageReader:
             for place, match in enumerate(_FENCED.finditer(message.text))
             if match[2].strip()
         ]
-        command = max(fences)[2].strip() if fences else ""
-        self.command = cut_words(describe_command(command), COMMAND_CHARS)
+        is_shell, _, command = max(fences, default=(False, 0, ""))
+        line = cut_words(describe_command(command.strip()), COMMAND_CHARS)
+        self.command = line if self.is_run else ""
         self.command_at, self.file = at, ""
         self.facts.add_values(text.partition("```")[0], at, 1.5 if self.command else 2.0)
         if may_hold_list(text) and not self.command and not message.calls:
             self.answers.append(ListAnswer(at, text))
-        if not self.command and not message.calls and (answer := _find_answer(text)):
+        answer = f"proposed: {line}" if is_shell else _find_answer(_FENCED.sub("", text))
+        if not self.command and not message.calls and answer:
             specific = min(4, _count_specific(answer))
             self.facts.add("answer", answer, at=at, weight=1.4 + 0.15 * specific)
         if self.command:
@@ -255,6 +266,24 @@ class _MessageReader:
             if self.command:
                 self.facts.add_outcome(self.command, text, self.command_at, failed=False)
             self.facts.add_output_names(text, self.file, at)
+
+
+def _find_own_sentences(text: str) -> list[str]:
+    """Find the sentences of a user's text; of data that somebody pasted, the words before them stay."""
+    own = (
+        each if each.count('":') < PASTED_FIELDS else _DATA.split(each, maxsplit=1)[0].strip(" :,-")
+        for each in split_sentences(text)
+    )
+    return list(filter(None, own))
+
+
+def _find_middle_rules(text: str) -> list[str]:
+    """Find the rules in the middle of a long text, of which the ends are read as a whole."""
+    middle = text[SAID_CHARS // 2 : -SAID_CHARS // 2][:MIDDLE_CHARS] if len(text) > SAID_CHARS else ""
+    if not middle:
+        return []
+    sentences = (each for each in _find_own_sentences(middle) if len(each) <= LONGEST and may_be_rule(each))
+    return [each for each in sentences if classify_sentence(each)[0] in FIRM_KINDS][:MIDDLE_RULES]
 
 
 def _count_specific(sentence: str) -> int:

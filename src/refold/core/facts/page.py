@@ -5,6 +5,7 @@ outcome, a name with its file or its kind. `read_page` reads such a text back.
 """
 
 import re
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -70,6 +71,11 @@ _TROUBLE_CHARS: Final = 60
 """Characters of trouble by which it is known again in an outcome, which holds about a hundred."""
 _SAYS_LITTLE: Final = re.compile(r"ok, no output|\d+ lines: |$")
 """Outcome of a command that only wrote or showed a file."""
+_LOOKUP: Final = re.compile(
+    r"(?:\w{1,40}[_.])?(?:get|list|search|find|read|fetch|lookup|look_up|query|show|view|describe|check|calculate|think|load|count)"
+    r"(?:[_A-Z]\w{0,60})?\("
+)
+"""A call by a name that says that it changes nothing."""
 _LONGEST: Final = 240
 """Characters of a name; more are data."""
 FILE_STATE: Final = re.compile(r"(.{1,400}?) \((read|changed|removed) #(\d{1,9})\)")
@@ -213,9 +219,13 @@ def fill_section(
     budget -= heading
     if budget < HANDLE_TOKENS:
         return
-    of_kind = ledger.of(*_SECTION_KINDS[title])
+    of_kind = [
+        fact
+        for fact in ledger.of(*_SECTION_KINDS[title])
+        if fact.about not in {"", "ok, no output"} or not _is_lookup(fact)  # a thought, or nothing was found
+    ]
     # The newest actions lead to the next one; other facts have a rank of their own.
-    newest_first = sorted(of_kind, key=lambda fact: -fact.at)
+    newest_first = _take_turns(sorted(of_kind, key=lambda fact: -fact.at))
     misses = 0
     files: dict[int, list[str]] = {}
     for file in ledger.of("file") if brief and title == DONE else ():
@@ -241,6 +251,26 @@ def fill_section(
                 break
     order = {id(fact): place for place, fact in enumerate(of_kind)}
     in_section.sort(key=lambda fact: order[id(fact)])
+
+
+def _take_turns(facts: Sequence[Fact]) -> list[Fact]:
+    """Return actions, the newest first; between two lookups stands a change, as long as one is left.
+
+    Many calls of an interface only look something up.
+    """
+    changes = deque(fact for fact in facts if not _is_lookup(fact))
+    lookups = deque(fact for fact in facts if _is_lookup(fact))
+    order: list[Fact] = []
+    is_after_lookup = False
+    while changes and lookups:
+        is_after_lookup = not is_after_lookup and lookups[0].at > changes[0].at
+        order.append((lookups if is_after_lookup else changes).popleft())
+    return [*order, *changes, *lookups]
+
+
+def _is_lookup(fact: Fact) -> bool:
+    """True if a call of an interface only looked something up; others have changed something for good."""
+    return _LOOKUP.match(fact.text) is not None
 
 
 def _tells_trouble(done: Fact, error: Fact) -> bool:
@@ -319,12 +349,18 @@ def _format_file_lines(ledger: Ledger) -> dict[str, str]:
     by_name: dict[str, list[str]] = {}
     for path in dict.fromkeys([*(fact.text for fact in files), *mentioned]):
         by_name.setdefault(path.rsplit("/", 1)[-1], []).append(path)
+    worked = {fact.text for fact in files}
+
+    def is_same(path: str, longer: str) -> bool:
+        """True if two paths are one file: a/b.py and /home/a/b.py, if somebody worked with both."""
+        is_whole = "/" in path and longer in worked and longer.startswith(("/", "~"))
+        return longer.endswith(f"/{path}") and (is_whole or path not in worked)
+
     longest: dict[str, str] = {}
     for same_name in by_name.values():
         same_name.sort(key=len, reverse=True)
         for path in same_name:
-            # app.py and src/app.py are most likely one file: one line shows both.
-            longest[path] = next((longer for longer in same_name if longer.endswith(f"/{path}")), path)
+            longest[path] = next((longer for longer in same_name if is_same(path, longer)), path)
     state: dict[str, Fact] = {}
     for file in files:
         where = longest[file.text]

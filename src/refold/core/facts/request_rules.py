@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
-from refold.core.facts.extraction import SAID_CHARS, find_facts
+from refold.core.facts.extraction import FIRM_KINDS, SAID_CHARS, find_facts
 from refold.core.facts.sentences import (
     LONGEST,
     is_emphasised,
@@ -18,8 +18,6 @@ from refold.core.facts.sentences import (
 from refold.core.facts.words import compile_patterns
 from refold.core.messages.message import Message, Text
 
-FIRM_KINDS: Final = frozenset({"constraint", "correction"})
-"""Facts that are surely rules; others are guesses, and long texts have many of them."""
 MOST_COMMAND_LINES: Final = 5
 """Lines of a command that is demanded word for word; more are an example or a file."""
 _EXAMPLE_TAG: Final = re.compile(r"<(\w{0,40}example\w{0,40})>", re.IGNORECASE)

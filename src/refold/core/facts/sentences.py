@@ -25,7 +25,8 @@ from refold.core.facts.words import (
 LONGEST: Final = 400
 """Characters of a sentence that are kept; people state a rule in less."""
 # It begins with a set of letters: such a pattern is found several times as fast as one that looks back.
-_SENTENCE_END: Final = re.compile(r"[.!?。！？](?:(?<=[.!?])[\"')\]]?\s+|(?<=[。！？]))")
+_SENTENCE_END: Final = re.compile(r"[.!?।॥؟۔。！？](?:(?<=[.!?।॥؟۔])[\"')\]]?\s+|(?<=[。！？]))")
+_QUESTION_ENDS, _STATEMENT_ENDS = ("?", "？", "؟"), (".", "!", "。", "।", "۔")
 NARROWEST, WIDEST = 56, 140
 """Characters at which editors and terminals wrap lines."""
 _ABBREVIATIONS: Final = (
@@ -198,7 +199,7 @@ def may_be_rule(sentence: str) -> bool:
 def _classify(sentence: str, body: str, words: list[str], holds: float) -> str:
     """Return the kind of a sentence; `body` is the sentence without its lead-in."""
     lists = word_lists()
-    asks = sentence.endswith(("?", "？"))
+    asks = sentence.endswith(_QUESTION_ENDS)
     may_match = not sentence.isascii() or not lists["triggers"].isdisjoint(words)
     if may_match and has_pattern(body, "{}", "correction"):
         return "correction"
@@ -230,7 +231,7 @@ def _score_specific(body: str, words: list[str]) -> float:
 
 def _score_holding(body: str, words: list[str]) -> float:
     """Score how likely a sentence holds beyond the moment; below zero for questions, plans and feelings."""
-    if body.endswith(("?", "？")):
+    if body.endswith(_QUESTION_ENDS):
         return -3.0
     if _CJK.search(body):
         return 1.0 + 0.5 * len(_CJK_GENERAL.findall(body)[:3])
@@ -247,7 +248,7 @@ def _score_holding(body: str, words: list[str]) -> float:
     score += (
         0.6 * body.endswith(_POLITE_ENDS)
         + _score_subject(body, words)
-        - 0.3 * (body[0].islower() or not body.endswith((".", "!", "。")))
+        - 0.3 * (body[0].islower() or not body.endswith(_STATEMENT_ENDS))
     )
     score -= 1.2 * (not present.isdisjoint(lists["past"]) or _is_past(words)) + 0.5 * body.endswith("!")
     points_back = not present.isdisjoint(lists["pointers"]) or not lists["owners"].isdisjoint(words[:3])

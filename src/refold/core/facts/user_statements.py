@@ -269,6 +269,8 @@ def _fill_chosen(
     costs = costs | {place: page.count(text) + JOINT_TOKENS for place, text in short.items()}
     for fact in choose_statements(said, kept, lambda fact: costs[id(fact)], budget):
         text = short.get(id(fact))
+        if text is not None and text.isascii() and " " not in text:
+            continue  # one word tells nothing
         if text is None:
             page.facts.setdefault(SAID, []).append(fact)
         else:

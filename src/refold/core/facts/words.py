@@ -113,8 +113,5 @@ def shorten_sentence(sentence: str) -> str:
     """
     lead = compile_patterns(r"(?:(?:{})\b[,.!:]? *){{1,4}}", "brief_lead")
     short = lead.sub("", sentence, count=1) if lead.match(sentence) else sentence
-    # "Refund it, I approve that" without its second subject would be another order.
-    filler = compile_patterns(
-        r"(?<!\w)(?!i (?:approve|agree|allow|permit|accept|confirm|promise)\b)(?:{}) ", "filler"
-    )
+    filler = compile_patterns(r"(?<!\w)(?:{}) ", "filler")
     return filler.sub("", short).strip().rstrip(".") or sentence

@@ -261,18 +261,26 @@ def _describe_change(arguments: Mapping[str, Any], paths: Sequence[str]) -> str:
     first = edits[0] if isinstance(edits, list) and edits and isinstance(edits[0], Mapping) else arguments
     old, new = (_find_text(first, keys) for keys in (_OLD, _NEW))
     if old:
-        before, after = old.strip("\n").split("\n"), new.strip("\n").split("\n")
-        pairs = enumerate(zip(before, after, strict=False))
-        changed = next((at for at, (one, other) in pairs if one != other), min(len(before), len(after)) - 1)
-        shown = [cut_words(lines[changed].strip(), VALUE_CHARS) for lines in (before, after)]
+        gone, come = (cut_words(text, VALUE_CHARS) for text in _find_change(old.split("\n"), new.split("\n")))
         more = f" and {len(edits) - 1} more" if isinstance(edits, list) and len(edits) > 1 else ""
-        return f'edit {where}: "{shown[0]}" -> "{shown[1]}"{more}'
+        one = f'add "{come}"' if come else f'remove "{gone}"' if gone else "blank lines"
+        return f"edit {where}: " + (f'"{gone}" -> "{come}"' if gone and come else one) + more
     content = _find_text(arguments, _CONTENTS)
     verb = "insert into" if "insert_line" in arguments else "write"
     if content or new:
         number = (content or new).rstrip("\n").count("\n") + 1
         return f"{verb} {where} ({number} line{'' if number == 1 else 's'})"
     return f"edit {where}"
+
+
+def _find_change(before: Sequence[str], after: Sequence[str]) -> tuple[str, str]:
+    """Return the first line that an edit takes away and the first that it puts in; "" for none."""
+    most = min(len(before), len(after))
+    start = next((at for at in range(most) if before[at] != after[at]), most)
+    end = next((at for at in range(most - start) if before[-1 - at] != after[-1 - at]), most - start)
+    changed = (lines[start : len(lines) - end] for lines in (before, after))
+    gone, come = (next((line.strip() for line in lines if line.strip()), "") for lines in changed)
+    return gone, come
 
 
 def _find_text(arguments: Mapping[str, Any], keys: Sequence[str]) -> str:

@@ -275,6 +275,32 @@ def test_a_named_target_that_cannot_be_met_is_come_near_to():
     assert "over the target of 120" in outcome.reason
 
 
+@pytest.mark.parametrize("target", range(600, 3_000, 400))
+@pytest.mark.parametrize("ask", [None, Model()])
+def test_a_named_target_has_room_for_the_turns_that_a_format_needs(target, ask):
+    """In Converse a reply stands between two messages of the user; mending puts it in behind the stages."""
+    messages = [
+        {"role": message["role"], "content": [{"text": message["content"]}]} for message in talk()[:-1]
+    ]
+    outcome = refold.compact(messages, ask=ask, system="Be brief. " * 20, target=target, format="converse")
+    assert outcome.receipt.mended
+    assert not refold.validate(outcome.messages, "converse")
+    assert outcome.met_target
+    assert target * 0.85 < outcome.tokens_after <= target
+
+
+def test_the_reason_names_the_target_that_the_caller_named():
+    system = "Be brief. " * 200
+    fixed = refold.count(system)
+    outcome = refold.compact(talk(), system=system, target=fixed + 5)
+    over = outcome.tokens_after - fixed - 5
+    assert f"still {over:,} tokens over the target of {fixed + 5:,} after" in outcome.reason
+    outcome = refold.compact(talk(), system=system, target=fixed - 5)
+    assert f"over the target of {fixed - 5:,} after" in outcome.reason
+    outcome = refold.compact(talk(2), system=system, target=fixed + 4_000)
+    assert outcome.reason == f"already within its target of {fixed + 4_000:,} tokens"
+
+
 @pytest.mark.parametrize("surplus", [1.0, 1.4, 3.0])
 def test_a_named_target_counts_as_the_provider_does(surplus):
     """Who reports more than we estimate gets a smaller history, and the figures agree."""

@@ -1,6 +1,7 @@
 """Shorten one message: outputs by their content, words from both ends, arguments value by value."""
 
 import json
+import re
 from typing import ClassVar
 
 import pytest
@@ -176,10 +177,38 @@ class TestArguments:
         assert escaped == plain
         assert estimate(plain) > 700
 
-    def test_values_that_are_no_text(self):
-        got = self.shorten({"path": "a", "items": [{"id": number} for number in range(900)]})
+    @pytest.mark.parametrize("limit", [40, 80, 150, 400])
+    def test_a_list_stays_a_list(self, limit):
+        edits = [{"old": f"x{n} = {n} " * 9, "new": f"y{n} = {n} " * 9} for n in range(60)]
+        for value in (edits, tuple(edits)):
+            message = Message("assistant", (ToolCall("1", "edit", {"path": "a", "edits": value}),))
+            got = short(message, limit)
+            assert size(got) <= limit
+            arguments = got.calls[0].arguments
+            assert arguments["path"] == "a"
+            assert isinstance(arguments["edits"], list)
+            assert "left out" in str(arguments["edits"])
+            assert isinstance(arguments["edits"][0], dict if limit > 40 else str)
+
+    @pytest.mark.parametrize("limit", [40, 150])
+    def test_an_object_inside_stays_an_object(self, limit):
+        options = {f"option_{n}": [f"value {n}"] * 9 for n in range(40)}
+        got = json.loads(self.shorten(json.dumps({"path": "a", "options": options}), limit))
         assert got["path"] == "a"
-        assert len(got["items"]) < 800
+        assert isinstance(got["options"], dict)
+        assert len(got["options"]) < 40
+        assert isinstance(got["options"].get("option_0", []), list)
+
+    def test_what_is_nested_too_deeply_is_a_marker_of_its_type(self):
+        deep = {}
+        for n in range(90):
+            deep = {f"level_{n}": deep}
+        got = self.shorten({"path": "a", "object": deep, "list": [deep] * 3}, limit=60)
+        assert got["object"] == {"[... 1 key left out]": None}
+        assert got["list"] == ["[... 3 items left out]"]
+
+    def test_a_value_that_is_no_json_becomes_a_text(self):
+        assert "left out" in self.shorten({"path": "a", "number": 10**900})["number"]
 
     @pytest.mark.parametrize("broken", ['{"path": "a', "[1, 2", "", "plain "])
     def test_what_is_no_object_becomes_one(self, broken):
@@ -216,6 +245,14 @@ class TestHandles:
         shortened = shorten_message(message, 200, ESTIMATE_COUNTER, "#7")
         assert ESTIMATE_COUNTER.visible(shortened).count("; recall #7") == 1
         assert size(shortened) <= 200
+
+    @pytest.mark.parametrize(
+        ("name", "limit"), [("a-file-of-the-harbour.txt", 300), ("n" * 250, 2_000)], ids=["usual", "longest"]
+    )
+    def test_a_marker_with_many_facts_names_it(self, name, limit):
+        rows = "\n".join(f"-rw-r--r-- 1 root root 120 Jan 1 10:00 {n}-{name}" for n in range(60))
+        shortened = shorten_message(result("1", f"total 8\n{rows}"), limit, ESTIMATE_COUNTER, "#7")
+        assert re.search(r"left out, (?:\d+-\S+ ){8}…; recall #7\]", shortened.results[0].text)
 
     def test_words_that_end_in_dots_name_it_behind_them(self):
         shortened = shorten_message(assistant("word " * 400), 40, ESTIMATE_COUNTER, "#7")

@@ -210,7 +210,7 @@ def compaction_flow(conversation: Conversation, options: CompactionOptions) -> F
     if goal is not None and untouched.tokens <= goal and not options.refused:
         nothing = "nothing to compact: " if options.force else ""
         limited = yield from _limit_on_arrival(conversation, options, untouched)
-        within = f"already within its target of {goal:,} tokens"
+        within = f"already within its target of {goal if most is None else most:,} tokens"
         if most is not None and budget.used > most:  # a report counts what is not in the list
             listed = f"only {untouched.tokens:,} of {budget.used:,} tokens are in the list"
             within = f"{listed}, the target is {most:,}"
@@ -222,7 +222,7 @@ def compaction_flow(conversation: Conversation, options: CompactionOptions) -> F
     result = yield from shrink(task, policy.stages, orphans=policy.orphans, missing=policy.missing)
     # Half of the history is a wish of ours, which nobody named: it is no failure to miss it.
     wanted = None if task.tells and not task.due else goal
-    why = explain_result(result, budget.breakdown.history, wanted, least)
+    why = explain_result(conversation, result, wanted, least, most)
     return make_outcome(conversation, result, why, trigger=trigger, goal=goal, least=least, most=most)
 
 

@@ -128,12 +128,18 @@ def _meets_target(tokens: int, before: int, goal: int | None, least: int | None)
     return tokens <= goal and (least is None or tokens >= min(least, before))
 
 
-def explain_result(result: Result, before: int, goal: int | None, least: int | None) -> str:
-    """Return in one line what the stages achieved; `before`: tokens of the history before them."""
+def explain_result(
+    conversation: Conversation, result: Result, goal: int | None, least: int | None, most: int | None
+) -> str:
+    """Return in one line what the stages achieved; `goal`, `least` and `most` as in `make_outcome`."""
+    before, fixed = conversation.budget.breakdown.history, conversation.budget.breakdown.fixed
     accepted = [report for report in result.reports if report.accepted]
     nothing = f"nothing to compact: {_stage_reasons(result.reports) or 'no stage'}"
     if goal is not None and result.tokens > goal:
-        over = f"{result.tokens - goal:,} tokens over the target of {goal:,}"
+        used = conversation.calibration.tokens(result.tokens + fixed)
+        # The caller's own number; the goal is what the fixed parts leave of it.
+        size, target = (used, most) if most is not None and used > most else (result.tokens, goal)
+        over = f"{size - target:,} tokens over the target of {target:,}"
         failed = _stage_reasons([report for report in result.reports if report.calls and not report.accepted])
         still = f"{failed}; still {over} after every stage" if failed else f"still {over} after every stage"
         return still if accepted else f"{over}; {nothing}"

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Final
 
 from refold.core.compaction.cuts import Cuts
-from refold.core.compaction.edits import Edit, replace_message
+from refold.core.compaction.edits import Edit, apply_edits, replace_message
 from refold.core.compaction.flow import Failed, Flow, Reply, answer_again, record_replies
 from refold.core.compaction.keep_rules import MeasuredHistory, Segment, find_turn_before
 from refold.core.compaction.layout import Layout, SizedHistory, plan_layout
@@ -127,7 +127,8 @@ class Grade:
                 continue
             if not written or goal - view < goal * UNUSED_SHARE:
                 break
-            again = self._propose(task, self._plan(task, history, written), goal - view)
+            turns = task.counter.tokens(task.measure_turns(apply_edits(task.messages, proposal.edits)))
+            again = self._propose(task, self._plan(task, history, written, turns), goal - view)
             fits = isinstance(again, Step) and _measure_step(task, again)[1] <= goal
             return again if fits else proposal
         return proposal
@@ -381,6 +382,7 @@ def _measure_step(task: Task, step: Step) -> tuple[int, int]:
     put = [message for edit in step.edits for message in edit.put]
     taken = sum(sum(task.sizes[edit.start : edit.end]) for edit in step.edits)
     units = sum(task.sizes) - taken + sum(map(task.counter.message, put))
+    units += task.measure_turns(apply_edits(task.messages, step.edits))
     written = sum(task.counter.message(message) for message in put if message.is_summary)
     return written, task.counter.total([units])
 

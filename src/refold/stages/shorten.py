@@ -67,7 +67,8 @@ WORTH_A_MARK: Final = 4
 IN_CALL, IN_CUT_CALL = "the call below has them", "the cut call has some"
 """What a marker says of lines that a call repeats; the second is shorter, so that a limit still holds."""
 RULES_TITLE: Final = "[rules from the part left out]"
-_MARKER: Final = re.compile(r"(\[\.\.\. \d{1,12} \w{1,12} left out(?:, [^\]\n]{0,80})?)((?: \.\.\.)?\])")
+# A marker may name eight files; the name of a file has up to 255 characters.
+_MARKER: Final = re.compile(r"(\[\.\.\. \d{1,12} \w{1,12} left out(?:, [^\]\n]{0,4000})?)((?: \.\.\.)?\])")
 
 
 def shorten_message(
@@ -368,5 +369,11 @@ def _value_text(value: Any) -> str:
     return value if isinstance(value, str) else json_text(value)
 
 
-def _shorten_value(value: Any, limit: int, counter: Counter) -> str:
-    return keep_both_ends(_value_text(value), limit, counter.text)
+def _shorten_value(value: Any, limit: int, counter: Counter) -> Any:
+    """Return a shorter value: a list stays a list, an object stays an object."""
+    if not isinstance(value, Mapping | list | tuple):
+        return keep_both_ends(_value_text(value), limit, counter.text)
+    short = parse_arguments(shrink_output(json_text(value), limit, counter.text))
+    if isinstance(value, Mapping):
+        return short if isinstance(short, Mapping) else {mark_gap(len(value), "key"): None}
+    return short if isinstance(short, list) else [mark_gap(len(value), "item")]

@@ -14,6 +14,7 @@ from refold.core.compaction.model_calls import ModelCall
 from refold.core.compaction.pipeline import Report, shrink
 from refold.core.compaction.task import Step, Task, replace_runs
 from refold.core.messages.message_text import visible_text
+from refold.core.messages.normalize import OPENING
 from refold.core.messages.repair import MissingTexts
 from refold.core.messages.wire_rules import Shape
 from refold.core.tokens.counting import Counter
@@ -112,6 +113,18 @@ def test_one_token_over_the_goal_is_not_there_yet():
     done = shrunk(task("aaaa", "bbbb", "cccc", goal=10), drop(), drop(name="last"))
     assert [message.text for message in done.messages] == ["cccc"]
     assert (done.tokens, done.tier) == (7, 2)
+
+
+def test_turns_that_mending_puts_in_need_room_too():
+    """Where speakers take turns, the reply that leaves between two messages of the user is put in again."""
+    turns = Shape(name="turns", takes_turns=True)
+    said = (user("aaaa"), assistant("b" * 90), user("cccc"), assistant("dd"))
+    goal = 20  # the three others have 13
+    assert shrunk(task(messages=said, goal=goal), drop(1), drop(0)).tokens == 13
+    done = shrunk(task(messages=said, goal=goal, shape=turns), drop(1), last := drop(0))
+    assert (done.tokens, done.repaired) == (9, 0)
+    assert last.seen[0].goal == 0
+    assert shrunk(task(messages=said, goal=13 + len(OPENING), shape=turns), drop(1), drop(0)).repaired == 1
 
 
 def test_where_there_is_no_goal_one_success_is_enough():

@@ -1,5 +1,7 @@
 """Clipping, fitting and clamping of text."""
 
+import re
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -329,6 +331,10 @@ class TestFitText:
     def test_leading_space_is_no_word(self):
         assert fit_text("    " + "x" * 50, 20, count=len).text == "    " + "x" * 13 + "..."
 
+    def test_a_number_is_not_cut(self):
+        assert fit_text("金額為813451元", 8, count=len).text == "金額為..."
+        assert fit_text("8134513", 6, count=len).text == "813..."  # there is nothing else
+
     def test_the_dots_alone_or_nothing(self):
         assert fit_text("Hello world", 3, count=len) == Fitted("...", truncated=True)
         assert fit_text("Hello world", 2, count=len) == Fitted("", truncated=True)
@@ -465,6 +471,31 @@ class TestMiddleOut:
         assert middle_out("x" * 100, head=40, tail=30) == "x" * 100
         assert middle_out("x" * 100, head=400, tail=300) == "x" * 100
         assert middle_out("x" * 100, head=-5, tail=-5) == "\n[... 100 characters left out ...]\n"
+
+    @pytest.mark.parametrize("size", range(60, 100, 3))
+    def test_words_and_numbers_stay_whole(self, size):
+        """Half of an amount would be another amount."""
+        text = " ".join(f"Invoice {n} amounts to {48_250 + n * 1_379} EUR;" for n in range(20))
+        head, _, tail = middle_out(text, head=size, tail=size).split("\n")
+        assert text.startswith(f"{head} ")
+        assert text.endswith(f" {tail}")
+        assert min(len(head), len(tail)) > size - 24
+
+    @pytest.mark.parametrize("size", range(60, 90, 3))
+    def test_a_number_among_letters_without_gaps_stays_whole(self, size):
+        text = "共計金額為813,451.20元整" * 30
+        head, _, tail = middle_out(text, head=size, tail=size).split("\n")
+        assert set(re.findall(r"[\d.,]+", f"{head} {tail}")) == {"813,451.20"}
+        assert len(head) > size - 10
+
+    @pytest.mark.parametrize("size", range(60, 74, 2))
+    def test_a_list_of_numbers_is_cut_between_them(self, size):
+        numbers = [str(813_451 + n) for n in range(90)]
+        head, _, tail = middle_out(",".join(numbers), head=size, tail=size).split("\n")
+        assert {*head.split(","), *tail.split(",")} <= {*numbers, ""}
+
+    def test_a_long_run_of_digits_is_cut_where_it_is_asked(self):
+        assert middle_out("4" * 900, head=50, tail=50).startswith("4" * 50 + "\n[...")
 
     @given(ANY_TEXT.map(lambda text: text * 3), st.integers(-2, 200), st.integers(-2, 200))
     def test_never_longer(self, text, head, tail):

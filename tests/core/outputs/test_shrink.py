@@ -868,6 +868,31 @@ class TestFrames:
         assert "99 characters elided" in large
         assert "Use head" not in large
 
+    @pytest.mark.parametrize(
+        ("first", "second"), [("stdout", "stderr"), ("output_head", "output_tail"), ("stderr", "stdout")]
+    )
+    @pytest.mark.parametrize("limit", [26, 35, 45, 50])
+    def test_a_failure_stays_where_there_is_no_room_for_the_frame(self, first, second, limit):
+        built = "\n".join(f"compiling unit {n} of 60" for n in range(60))
+        failed = "ERROR: link failed: undefined symbol berth_lock"
+        code = "<returncode>1</returncode>\n"
+        text = f"{code}<{first}>\n{built}\n</{first}>\n<{second}>\n{failed}\n</{second}>"
+        shrunk = shrink(text, limit)
+        assert shrunk.startswith(code)
+        assert shrunk.endswith(f"\n{failed}")
+        shown = [line for line in shrunk.split("\n") if line in built.split("\n")]
+        assert sum(left_out(shrunk)) + len(shown) == 60
+        assert bool(shown) == (limit > 35)  # the room beside the failure is used
+
+    def test_the_failure_alone_is_the_best_line_of_two_streams(self):
+        out = "\n".join(log_lines(60))
+        text = f"<stdout>\n{out}\n</stdout>\n<stderr>\nERROR: disk full\n</stderr>"
+        assert shrink(text, 6).startswith("ERROR: disk full")
+
+    def test_short_content_is_shown_rather_than_a_marker(self):
+        text = f"<stdout>\n{'a word of it ' * 40}\n</stdout>\n<stderr>\nslow\n</stderr>\n<exit_code>0</exit_code>"
+        assert shrink(text, 30).endswith("\nslow\n<exit_code>0</exit_code>")
+
     def test_a_frame_without_content(self):
         assert shrink("<output></output>" * 3, 3) == "<output>"
         assert shrink("<output></output>" * 12, 3) == "<output>"

@@ -173,10 +173,13 @@ class _Run:
 
     def _update_task(self) -> None:
         """Make the task of the next stage from the slots."""
-        slots = self.slots
+        slots, goal = self.slots, self.task.goal
+        messages = tuple(slot.message for slot in slots)
+        turns = self.task.counter.tokens(self.task.measure_turns(messages))  # they are put in at the end
         self.task = replace(
             self.task,
-            messages=tuple(slot.message for slot in slots),
+            messages=messages,
+            goal=None if goal is None else max(0, goal - turns),
             sizes=tuple(slot.size for slot in slots),
             protected=frozenset(index for index, slot in enumerate(slots) if slot.guarded),
             pinned=frozenset(index for index, slot in enumerate(slots) if slot.pinned),

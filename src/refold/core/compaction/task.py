@@ -11,7 +11,8 @@ from refold.core.compaction.edits import Edit, replace_message
 from refold.core.compaction.flow import Flow
 from refold.core.compaction.keep_rules import MeasuredHistory, Segment
 from refold.core.compaction.placeholders import undo_cuts
-from refold.core.messages.message import Message, Part, map_parts
+from refold.core.messages.message import Message, Part, Text, map_parts
+from refold.core.messages.normalize import OPENING, insert_turns
 from refold.core.messages.speakers import find_user_turns
 from refold.core.messages.wire_rules import CANONICAL, Shape
 from refold.core.models.spending_limits import Allowance
@@ -140,6 +141,12 @@ class Task:
             self.refused,
             index=self.index,
         )
+
+    def measure_turns(self, messages: Sequence[Message]) -> int:
+        """Return the units by which mending these messages adds more turns than it adds to the history."""
+        more = len(insert_turns(messages, self.shape)) - len(messages)
+        more -= len(insert_turns(self.messages, self.shape)) - len(self.messages)
+        return more * self.counter.message(Message("user", (Text(OPENING),)))
 
     def original(self, index: int) -> Message:
         """Return the message before any stage rewrote it."""

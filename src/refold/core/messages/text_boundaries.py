@@ -8,6 +8,10 @@ import re
 from typing import Final
 from unicodedata import category, combining
 
+WORD_CHARS: Final = 24
+"""A cut goes this far for a gap between words."""
+LONGEST_NUMBER: Final = 40
+"""Characters of a number that is never split; longer runs of digits are data."""
 LONGEST_ESCAPE: Final = 4_096
 """Characters of an escape sequence that is still recognised (a link can be long); longer may be split."""
 
@@ -55,6 +59,28 @@ def boundary_after(text: str, at: int) -> int:
             return at
         at = escape[1]
     return len(text)
+
+
+def word_before(text: str, at: int) -> int:
+    """Return a place at or before `at` where a word ends, if one is near; else one that splits no number."""
+    gap = max(text.rfind(mark, max(0, at - WORD_CHARS), at + 1) for mark in " \n\t")
+    return boundary_before(text, gap if gap > 0 else at - measure_number(text, at)[0])
+
+
+def word_after(text: str, at: int) -> int:
+    """Return a place at or after `at` where a word begins, if one is near; else one that splits no number."""
+    gaps = [gap for mark in " \n\t" if (gap := text.find(mark, at, at + WORD_CHARS)) >= 0]
+    return boundary_after(text, min(gaps) + 1 if gaps else at + measure_number(text, at)[1])
+
+
+def measure_number(text: str, at: int) -> tuple[int, int]:
+    """Return the characters of a number that lies on both sides of `at`, before and behind it."""
+    above, below = text[max(0, at - LONGEST_NUMBER) : at], text[at : at + LONGEST_NUMBER]
+    for digits in ("0123456789.,", "0123456789"):  # a list such as 1,2,3 may be split behind a comma
+        head, tail = len(above) - len(above.rstrip(digits)), len(below) - len(below.lstrip(digits))
+        if head and tail and head + tail < LONGEST_NUMBER:
+            return head, tail
+    return 0, 0
 
 
 def well_formed(text: str) -> str:

@@ -10,7 +10,14 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from refold.core.messages.short_repr import short_repr
-from refold.core.messages.text_boundaries import boundary_after, boundary_before, well_formed
+from refold.core.messages.text_boundaries import (
+    boundary_after,
+    boundary_before,
+    measure_number,
+    well_formed,
+    word_after,
+    word_before,
+)
 
 MAX_BYTES: Final = 51_200
 """Limit for one tool output, 50 KB, as in the documents of the compared systems; lower loses detail, higher
@@ -107,7 +114,7 @@ _GAPS: Final = (" ", "\t", "\n", "\u3000")
 
 
 def _find_graceful_end(text: str, at: int) -> int:
-    """Return the place at or before `at` where a sentence, else a word ends, if that is near enough."""
+    """Return the place up to `at` where a sentence or a word ends, if one is near; it splits no number."""
     half = at // 2
     end = max(text.rfind(mark, half, at) + len(mark) for mark in _SENTENCE_ENDS)
     end = max(end, *(text.rfind(mark, half, at + 1) + 1 for mark in _SENTENCE_ENDS_BEFORE_A_GAP))
@@ -115,7 +122,7 @@ def _find_graceful_end(text: str, at: int) -> int:
         low = max(0, min(half, at - LONGEST_WORD))
         gap = max(text.rfind(mark, low, at + 1) for mark in _GAPS)
         end = len(text[: max(gap, 0)].rstrip())
-    return boundary_before(text, end) or at
+    return boundary_before(text, end) or at - measure_number(text, at)[0] or at
 
 
 def head_and_tail(text: str, max_chars: int, marker: str = MIDDLE_OMITTED) -> str:
@@ -133,10 +140,11 @@ def head_and_tail(text: str, max_chars: int, marker: str = MIDDLE_OMITTED) -> st
 def middle_out(text: str, *, head: int, tail: int) -> str:
     """Return the first `head` and the last `tail` characters, and how many are left out between them.
 
-    A text that would not become shorter comes back unchanged.
+    Words and numbers stay whole unless they are very long. A text that would not become shorter comes back
+    unchanged.
     """
-    end = boundary_before(text, max(0, head))
-    start = boundary_after(text, len(text) - max(0, tail))
+    end = word_before(text, max(0, head))
+    start = word_after(text, len(text) - max(0, tail))
     marker = f"\n[... {start - end} characters left out ...]\n"
     if start - end <= len(marker):
         return text

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate, chain
 from typing import Final
 
-from refold.core.messages.text_boundaries import boundary_after, boundary_before
+from refold.core.messages.text_boundaries import boundary_after, boundary_before, word_after, word_before
 
 Describe = Callable[[int, int], str]
 """Says in a few words what stands in the lines from a start to a stop; empty if there is nothing to say."""
@@ -34,8 +34,6 @@ CRUMB_CHARS: Final = 12
 """Shorter lines are not taken alone where a better one did not fit: they say less than their marker."""
 WORTH_A_MARKER: Final = 1.5
 """A gap is shown whole unless it is this many times as long as its marker: the lines say more."""
-WORD_CHARS: Final = 24
-"""A cut goes back this far for a gap between words."""
 
 
 def no_facts(_start: int, _stop: int) -> str:
@@ -100,14 +98,8 @@ def cut_line(line: str, max_chars: int) -> str:
         return line
     blob = name_blob(line[len(line) // 3 : len(line) * 2 // 3])
     room = max(0, max_chars - len(mark_gap(len(line), "character", blob)))
-    head = boundary_before(line, room * 2 // 3)
-    tail = boundary_after(line, len(line) - room // 3)
-    if not blob:
-        # Whole words, if one ends near.
-        gap = line.rfind(" ", max(0, head - WORD_CHARS), head + 1)
-        head = boundary_before(line, gap) if gap > 0 else head
-        gap = line.find(" ", tail, tail + WORD_CHARS)
-        tail = boundary_after(line, gap + 1) if gap >= 0 else tail
+    before, after = (boundary_before, boundary_after) if blob else (word_before, word_after)
+    head, tail = before(line, room * 2 // 3), after(line, len(line) - room // 3)
     marker = mark_gap(tail - head, "character", blob)
     return line if tail - head <= len(marker) else line[:head] + marker + line[tail:]
 

@@ -5,14 +5,16 @@ such as `[... 212 lines left out]`. Valid JSON stays valid JSON. The frame that 
 output, such as `<returncode>`, is kept, and its content shrinks.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Final
 
 from refold.core.messages.text_boundaries import well_formed
 from refold.core.messages.text_cutting import fit_text
 from refold.core.outputs.kinds import Plan, make_plan
 from refold.core.outputs.line_plan import count_lines, mark_gap
+from refold.core.outputs.trouble import is_failure, plain_line
 from refold.core.outputs.wrappers import Piece, find_exit_code, remove_noise, split_frame
 
 Count = Callable[[str], int]
@@ -78,9 +80,8 @@ class OutputPlan:
     """The plan of an output: its frame, kept whole, and plans for the content between."""
 
     pieces: Sequence[Piece]
-    plans: Sequence[Plan | None]
-    content: Sequence[int]
-    """Places of the pieces that are no frame, the shortest first."""
+    content: Mapping[int, Plan]
+    """Plans of the pieces that are no frame, by their places; the shortest first."""
     frame: int
     """Characters of the frame."""
 
@@ -88,43 +89,56 @@ class OutputPlan:
     def of(cls, text: str) -> "OutputPlan":
         """Plan how an output is made shorter."""
         pieces = split_frame(text)
-        plans = [None if piece.is_frame else make_plan(piece.text) for piece in pieces]
         content = [place for place, piece in enumerate(pieces) if not piece.is_frame]
         content.sort(key=lambda place: len(pieces[place].text))
-        return cls(pieces, plans, content, sum(len(piece.text) for piece in pieces if piece.is_frame))
+        plans = {place: make_plan(pieces[place].text) for place in content}
+        return cls(pieces, plans, sum(len(piece.text) for piece in pieces if piece.is_frame))
 
     def render(self, max_chars: int) -> str:
         """Return the frame, and the content in the room that it leaves."""
         if self.frame > max_chars // FRAME_SHARE:
             return self._render_lean(max_chars)
+        content = self._show_content(max_chars - self.frame)
         shown: list[str] = []
-        for piece, plan, share in zip(self.pieces, self.plans, self._share(max_chars), strict=True):
-            if plan is None or len(piece.text) <= share:
-                shown.append(piece.text)
-            else:
-                part = plan.render(share)
-                shown += (part, "\n" * (piece.text.endswith("\n") and not part.endswith("\n")))
+        for place, piece in enumerate(self.pieces):
+            part = content.get(place, piece.text)
+            shown += (part, "\n" * (piece.text.endswith("\n") and not part.endswith("\n")))
         return "".join(shown)
 
     def best(self) -> str:
-        """Return what matters most of the largest content."""
-        largest = self._find_largest()
-        return largest.best() if largest else self.pieces[0].text
+        """Return what matters most of the content that comes first."""
+        ranked = self._rank_content()
+        return self.content[ranked[0]].best() if ranked else self.pieces[0].text
 
     def _render_lean(self, max_chars: int) -> str:
-        """Return the exit code and the largest content, without the rest of the frame."""
-        code = next((piece.text for piece in self.pieces if find_exit_code((piece,))), "")
-        largest = self._find_largest()
-        return code + (largest.render(max_chars - len(code)) if largest else "")
+        """Return the exit code and the content, without the rest of the frame.
 
-    def _find_largest(self) -> Plan | None:
-        return self.plans[self.content[-1]] if self.content else None
+        A marker stands for content that has no room; the room goes first to what tells of a failure.
+        """
+        codes = ((place, piece.text) for place, piece in enumerate(self.pieces) if find_exit_code((piece,)))
+        shown = dict(islice(codes, 1))
+        free = max_chars - sum(map(len, shown.values()))
+        content = self._show_content(free)
+        for number, place in enumerate(self._rank_content()):
+            part = content[place]
+            marker = mark_gap(count_lines(self.pieces[place].text.strip("\n").split("\n")), "line")
+            # A rendering has about the size that was asked for, so that a little more is no reason.
+            shown[place] = marker if number and len(part) > max(2 * free, len(marker)) else part
+            free -= len(shown[place])
+        parts = (shown[place].strip("\n") for place in sorted(shown))
+        return "\n".join(part for part in parts if part)
 
-    def _share(self, max_chars: int) -> list[int]:
-        """Return the characters for each piece: the frame whole, short content whole, the rest equally."""
-        shares = [len(piece.text) for piece in self.pieces]
-        free = max_chars - self.frame
-        for taken, place in enumerate(self.content):
-            shares[place] = min(shares[place], max(0, free) // (len(self.content) - taken))
-            free -= shares[place]
-        return shares
+    def _rank_content(self) -> list[int]:
+        """Return the places of the content: what tells of a failure first, then the largest."""
+        failed = {place: is_failure(plain_line(plan.best())) for place, plan in self.content.items()}
+        return sorted(failed, key=lambda place: (failed[place], len(self.pieces[place].text)), reverse=True)
+
+    def _show_content(self, room: int) -> dict[int, str]:
+        """Return the content by its places: what is short whole, the rest in equal shares of the room."""
+        shown: dict[int, str] = {}
+        for place, plan in self.content.items():
+            text = self.pieces[place].text
+            share = max(0, room) // (len(self.content) - len(shown))
+            shown[place] = text if len(text) <= share else plan.render(share)
+            room -= min(share, len(text))
+        return shown

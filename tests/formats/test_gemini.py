@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from wire_cases import GEMINI
 
+import refold
 from refold import Document, File, Image, Message, Opaque, Text, Thinking, ToolCall, ToolResult, formats
 from refold.errors import FormatError
 from refold.formats import get
@@ -531,3 +532,14 @@ def test_behind_others_only_calls_and_results_are_noted():
     answered = {"role": "user", "parts": [{"functionResponse": {"name": "a", "response": {}}}]}
     (message,) = formats.get("gemini").parse_behind([other, asked], [answered])
     assert message.results[0].call_id == formats.get("gemini").parse([asked])[0].calls[0].id
+
+
+def test_a_signature_on_an_empty_text_comes_back():
+    history = [
+        {"role": "user", "parts": [{"text": "hi"}]},
+        {"role": "model", "parts": [{"text": "hello"}, {"text": "", "thoughtSignature": "c2ln"}]},
+        {"role": "model", "parts": [{"text": "", "thoughtSignature": "c2ln"}]},
+        {"role": "user", "parts": [{"text": "go"}]},
+    ]
+    with refold.open("signed", store="memory:", window=100_000, format="gemini") as session:
+        assert session.prepare(history).messages == history

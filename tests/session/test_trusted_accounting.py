@@ -108,6 +108,20 @@ def test_a_look_at_the_view_behind_the_answer_takes_no_report():
     assert session.budget().used == pytest.approx(refold.count(session.view()), rel=0.05)
 
 
+def test_requests_of_other_branches_stay_in_the_sums():
+    """They were sent and paid; after a rewind the next report is added to all of them."""
+    session, history = opened(window=64_000), talk(4)
+    for last in ("one", "two"):
+        session.prepare([*history, user(last)])
+        session.observe(usage(100))
+    assert session.stats().totals.requests == session.stats().spent.calls == 2
+    session.rewind(0)
+    assert session.stats().totals.input == 200
+    session.prepare([user("new")])
+    session.observe(usage(100))
+    assert (session.stats().totals.requests, session.stats().totals.input) == (3, 300)
+
+
 def test_what_a_rewind_leaves_keeps_the_provider_s_way_to_count():
     session = opened(window=64_000)
     session.prepare(talk(10, size=800))

@@ -8,7 +8,14 @@ from growth import assert_linear
 from history_strategies import HISTORIES
 from refold import Text, Thinking, formats
 from refold.core.messages.message import map_parts, replace_result_text
-from refold.core.messages.normalize import NOTHING, OPENING, Normalized, make_call_ids_unique, normalize
+from refold.core.messages.normalize import (
+    NOTHING,
+    OPENING,
+    Normalized,
+    insert_turns,
+    make_call_ids_unique,
+    normalize,
+)
 from refold.core.messages.repair import MISSING, MissingTexts
 from refold.core.messages.tool_pairs import link
 from refold.core.messages.wire_rules import CANONICAL, Shape
@@ -116,6 +123,13 @@ def test_the_user_speaks_first_where_the_shape_wants_it():
     assert settled(system("s"), assistant("a"), wire=first) == f"system: s\nuser: {OPENING}\nassistant: a"
     assert settled(system("s"), user("b"), assistant("a"), wire=first) == "system: s\nuser: b\nassistant: a"
     assert settled(system("s"), wire=first) == "system: s"
+
+
+def test_a_system_message_that_leads_is_the_users_where_the_shape_has_none_inside():
+    """So that who counts the turns which are missing counts none."""
+    led = [system("s"), assistant("a")]
+    assert insert_turns(led, STRICT) is led
+    assert settled(*led, wire=STRICT) == "user: s\nassistant: a"
 
 
 def test_anybody_may_speak_first_where_the_shape_takes_it():

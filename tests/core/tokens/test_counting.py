@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from refold.core.messages.message import EMPTY, Document, File, Opaque, ToolCall
+from refold.core.messages.message import EMPTY, Document, File, Message, Opaque, ToolCall
 from refold.core.messages.message_text import (
     CALL_ALLOWANCE,
     arguments_text,
@@ -313,3 +313,17 @@ def test_the_house_counts_all_text_and_the_frame_of_chat_models():
     assert ESTIMATE_COUNTER.message(message) == estimate('said\nhm\nf {"a": 1}') + 4
     assert ESTIMATE_COUNTER.conversation([message]) == ESTIMATE_COUNTER.message(message) + 3
     assert ESTIMATE_COUNTER.message(user("look", image())) == estimate("look\n") + 4 + image_tokens(image())
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"type": "image_generation_call", "result": "iVBORw0KGgo" + "A" * 600_000},
+        {"type": "code_interpreter_call", "outputs": [{"url": "data:image/png;base64," + "A" * 600_000}]},
+    ],
+)
+def test_pictures_in_a_providers_own_block_are_no_text(value):
+    size = ESTIMATE_COUNTER.conversation([Message("assistant", (Opaque(value["type"], value),))])
+    assert 100 < size < 6_000
+    sealed = Message("assistant", (Opaque("compaction", {"encrypted_content": "A" * 600_000}),))
+    assert ESTIMATE_COUNTER.conversation([sealed]) > 50_000

@@ -1,13 +1,19 @@
 """Pictures and documents by their size: the providers' rules, headers of every format, hostile data."""
 
 import base64
+import io
+import math
+import random
 import struct
+import zipfile
+import zlib
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from refold.core.messages.message import Document, File, Image
+from refold.core.tokens import images
 from refold.core.tokens.estimate import estimate
 from refold.core.tokens.images import (
     AUDIO_TOKENS,
@@ -340,12 +346,63 @@ def test_a_pdf_counts_its_pages():
 
 
 def test_a_pdf_that_hides_its_pages_counts_by_bytes():
-    data = b"%PDF-1.7\n" + b"\x93" * 9_991
+    data = b"%PDF-1.7\n" + b"\x93" * 49_991
     assert document_tokens(File(data=text(data), media_type="application/pdf")) == 5 * PAGE_TOKENS
 
 
 def test_a_document_claiming_millions_of_pages_is_capped():
     assert document_tokens(File(data=text(b"%PDF" + b"/Type/Page " * 100_000))) == MOST_TOKENS
+
+
+def packed(objects: bytes) -> bytes:
+    return b"<< /Type /ObjStm /N 3 >>\nstream\r\n" + zlib.compress(objects) + b"\nendstream\n"
+
+
+def test_a_pdf_that_packs_its_objects_counts_its_pages():
+    pages = packed(b"<< /Type /Pages /Count 3 >>" + b"<< /Type /Page >>" * 3)
+    broken = b"<< /Type /ObjStm >>\nstream\nno deflate\nendstream\n"
+    data = b"%PDF-1.7\n" + broken + pages + b"\x93" * 200_000
+    assert document_tokens(File(data=text(data), media_type="application/pdf")) == 3 * PAGE_TOKENS
+
+
+def test_a_pdf_that_unpacks_to_much_is_read_in_part(monkeypatch):
+    monkeypatch.setattr(images, "MOST_INFLATED", 40)
+    data = b"%PDF-1.7\n" + packed(b"/Type /Page\n" + b" " * 100) + packed(b"/Type /Page\n" * 9)
+    assert document_tokens(File(data=text(data), media_type="application/pdf")) == PAGE_TOKENS
+
+
+def wave(seconds: int, rate: int) -> bytes:
+    head = struct.pack("<4sI8sIHHIIHH", b"RIFF", 0, b"WAVEfmt ", 16, 1, 2, rate // 4, rate, 4, 16)
+    return head + b"\0" * (seconds * rate - len(head))
+
+
+def test_a_wave_counts_its_seconds():
+    data = text(wave(60, 17_640))
+    assert document_tokens(File(data=data, media_type="audio/wav")) == 60 * AUDIO_TOKENS
+    assert document_tokens(File(data="*not base64*" * 9, media_type="audio/wav")) == AUDIO_TOKENS
+
+
+def archive(**files: bytes) -> bytes:
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as target:
+        for name, content in files.items():
+            target.writestr(name, content)
+    return made.getvalue()
+
+
+def test_an_office_file_counts_its_text(monkeypatch):
+    words = "The lamp over the door is broken. " * 20
+    page = f"<w:document><w:p><w:t>{words}</w:t></w:p></w:document>".encode()
+    data = archive(**{"word/document.xml": page, "word/media/photo.jpeg": random.Random(1).randbytes(90_000)})
+    assert document_tokens(File(data=text(data))) == estimate(words.strip())
+    monkeypatch.setattr(images, "MOST_INFLATED", 40)
+    short = archive(**{"a.xml": page, "b.xml": page})
+    assert document_tokens(File(data=text(short))) < 40
+
+
+@pytest.mark.parametrize("data", [archive(photo=b"x" * 900), b"PK\x03\x04" + b"\x93" * 900])
+def test_another_archive_counts_by_bytes(data):
+    assert document_tokens(File(data=text(data))) == math.ceil(len(data) / images.PACKED_BYTES)
 
 
 def test_packed_data_counts_by_bytes():

@@ -163,6 +163,7 @@ class Opaque:
 
 
 Part: TypeAlias = Text | Image | Document | File | Thinking | ToolCall | ToolResult | Opaque
+_SIGNATURES: Final = frozenset({"thoughtSignature", "thought_signature"})
 
 
 @quick_init
@@ -274,6 +275,11 @@ def replace_result_text(result: ToolResult, text: str) -> ToolResult:
     return ToolResult(
         result.call_id, (Text(text),), name=result.name, is_error=result.is_error, extra=result.extra
     )
+
+
+def is_blank(part: Part) -> bool:
+    """True for a text that says nothing and carries no signature of Gemini, which must come back."""
+    return type(part) is Text and not part.text.strip() and _SIGNATURES.isdisjoint(part.extra)
 
 
 def replace_part_text(part: Part, text: str) -> Part:

@@ -1,6 +1,7 @@
 """Return a message as text, for readers and for counters; knows no provider."""
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -8,6 +9,11 @@ from refold.core.messages.message import Document, Message, Opaque, Part, Text, 
 
 CALL_ALLOWANCE: Final = 200
 """Characters of tool arguments that the allowance per message covers; a lower value counts more tokens."""
+LEAST_PICTURE: Final = 1_000
+"""Characters from which on base64 in a provider's block is a picture; ids and digests are shorter."""
+_PICTURE: Final = re.compile(
+    rf'"(?:data:image/[\w.+-]{{1,20}};base64,)?([A-Za-z0-9+/]{{{LEAST_PICTURE},}}={{0,2}})"'
+)
 
 
 def visible_text(message: Message) -> str:
@@ -65,7 +71,18 @@ def _part_text(part: Part) -> str:
     if isinstance(part, ToolCall):
         return f"{part.name} {arguments_text(part)}"
     if isinstance(part, Opaque):
-        return json_text(part.value)
+        text = json_text(part.value)
+        return _PICTURE.sub('"[picture]"', text) if _has_pictures(text) else text
     if isinstance(part, Document):
         return part.text or ""
     return ""
+
+
+def find_pictures(part: Opaque) -> list[str]:
+    """Return the pictures that a provider's own block holds, in base64: they are no text."""
+    text = json_text(part.value)
+    return _PICTURE.findall(text) if _has_pictures(text) else []
+
+
+def _has_pictures(text: str) -> bool:
+    return len(text) > LEAST_PICTURE and ("data:image/" in text or '"image_generation_call"' in text)

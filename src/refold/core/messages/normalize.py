@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from refold.core.messages.message import Message, Part, Role, Text, ToolCall, ToolResult
+from refold.core.messages.message import Message, Part, Role, Text, ToolCall, ToolResult, is_blank
 from refold.core.messages.repair import MISSING, MissingTexts, Orphans, repair_tool_pairs
 from refold.core.messages.tool_pairs import Links, Place, link
 from refold.core.messages.unread import (
@@ -56,7 +56,7 @@ def normalize(
     links = links if plain is messages else None
     repaired = repair_tool_pairs(plain, shape=shape, orphans=orphans, missing=missing, links=links)
     done = _place_system_messages(repaired.messages) if shape.system_behind_user else repaired.messages
-    done = _insert_turns(done, shape)
+    done = insert_turns(done, shape)
     if done is messages:
         return Normalized(messages)
     old = {id(message) for message in messages}
@@ -156,7 +156,7 @@ def _fix_content(message: Message, shape: Shape) -> Message:
             return replace(message, parts=tuple(parts))
     if shape.allows_empty:
         return message
-    full = tuple(part for part in message.parts if type(part) is not Text or part.text.strip())
+    full = tuple(part for part in message.parts if not is_blank(part))
     if len(full) == len(message.parts) and full:
         return message
     return replace(message, parts=full or (Text(NOTHING),))
@@ -197,10 +197,14 @@ def make_call_ids_unique(messages: Sequence[Message], shape: Shape) -> Sequence[
     return renamed
 
 
-def _insert_turns(messages: Sequence[Message], shape: Shape) -> Sequence[Message]:
+def insert_turns(messages: Sequence[Message], shape: Shape) -> Sequence[Message]:
     """Return the list with a message where somebody must speak: first, or between two of one role."""
     first = next((i for i, message in enumerate(messages) if message.role != "system"), None)
-    is_open = first is None or (opens_history(messages[first]) and is_own(messages[first], shape))
+    is_open = (
+        first is None
+        or (first > 0 and not shape.system_inside)  # what leads is written as the user's
+        or (opens_history(messages[first]) and is_own(messages[first], shape))
+    )
     if first is not None and shape.starts_with_user and messages[first].role != "user" and not is_open:
         messages = [*messages[:first], Message("user", (Text(OPENING),)), *messages[first:]]
     if not shape.calls_behind_user and not shape.takes_turns:

@@ -5,7 +5,7 @@ Says yes only if it is sure. Otherwise `normalize` has to look at the whole hist
 
 from dataclasses import dataclass, field
 
-from refold.core.messages.message import Message, Text, Thinking, ToolCall, ToolResult
+from refold.core.messages.message import Message, Thinking, ToolCall, ToolResult, is_blank
 from refold.core.messages.tool_pairs import may_continue_unit
 from refold.core.messages.unread import ORDERS, must_open_history, opens_history
 from refold.core.messages.wire_rules import Shape, is_own
@@ -50,9 +50,7 @@ class ValidityTracker:
             kinds == {Thinking} or any(not result.content for result in message.results)
         ):
             return False
-        return self.shape.allows_empty or all(
-            part.text.strip() for part in message.parts if type(part) is Text
-        )
+        return self.shape.allows_empty or not any(map(is_blank, message.parts))
 
     def _accepts_role(self, message: Message, kinds: set[type]) -> bool:
         if self.must_continue and message.role != "assistant":

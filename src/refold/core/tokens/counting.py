@@ -27,7 +27,7 @@ from refold.core.messages.message import (
     ToolCall,
     ToolResult,
 )
-from refold.core.messages.message_text import full_text
+from refold.core.messages.message_text import find_pictures, full_text
 from refold.core.messages.unread import find_reported_tokens
 from refold.core.tokens.estimate import estimate
 from refold.core.tokens.images import document_tokens, image_tokens
@@ -124,7 +124,7 @@ def count_media_tokens(message: Message, provider: str | None = None) -> int:
     return 0 if _WITHOUT_MEDIA.issuperset(map(type, message.parts)) else _count_parts(message.parts, provider)
 
 
-_WITHOUT_MEDIA: Final = frozenset({Text, Thinking, ToolCall, Opaque})
+_WITHOUT_MEDIA: Final = frozenset({Text, Thinking, ToolCall})
 
 
 def _count_parts(parts: Iterable[Part], provider: str | None) -> int:
@@ -136,6 +136,8 @@ def _part_tokens(part: Part, provider: str | None) -> int:
         return image_tokens(part, provider)
     if isinstance(part, ToolResult):
         return _count_parts(part.content, provider)
+    if isinstance(part, Opaque):
+        return sum(image_tokens(Image(data=data), provider) for data in find_pictures(part))
     if isinstance(part, File) or (isinstance(part, Document) and part.text is None):
         return document_tokens(part)
     return 0

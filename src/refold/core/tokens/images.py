@@ -9,6 +9,7 @@ number below 1 or above what a provider would charge.
 import math
 import re
 import struct
+import zlib
 from binascii import a2b_base64
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -22,8 +23,11 @@ PAGE_TOKENS: Final = 3_000
 """A PDF page, read as text and as a picture (Anthropic: 1,500 to 3,000 of text, and up to 1,600 for the
 picture; measured pages are near 2,400). High for scans and slides."""
 
-PAGE_BYTES: Final = 2_000
-"""The smallest page in a PDF that hides its page tree, an assumption. High for pages with pictures."""
+PAGE_BYTES: Final = 10_000
+"""A page in a PDF whose pages cannot be counted, an assumption. High for pages with pictures."""
+
+MOST_INFLATED: Final = 20_000_000
+"""Bytes that are unpacked of a file at most, so that no small file takes long."""
 
 MOST_PAGES: Final = 100
 """Pages that Anthropic accepts in one request with a 200k window."""
@@ -33,7 +37,7 @@ UNKNOWN_DOCUMENT: Final = 10 * PAGE_TOKENS
 it."""
 
 AUDIO_BYTES: Final = 2_000
-"""Bytes of one second of speech at 16 kbit/s, a low usual rate. High for better sound."""
+"""Bytes of one second of speech at 16 kbit/s, a low usual rate. High for better sound, but a WAV tells."""
 
 AUDIO_TOKENS: Final = 32
 """Tokens of one second of sound (Gemini; OpenAI takes 10)."""
@@ -45,7 +49,7 @@ VIDEO_TOKENS: Final = 300
 """Tokens of one second of video with sound (Gemini: 263 to 300)."""
 
 PACKED_BYTES: Final = 1.5
-"""Bytes of compressed text in a token (office files are archives). High if pictures are inside."""
+"""Bytes of compressed text in a token. High if pictures are inside; of an archive only the XML counts."""
 
 MOST_TOKENS: Final = MOST_PAGES * PAGE_TOKENS
 """No document counts for more, whatever its header claims."""
@@ -56,6 +60,8 @@ JPEG_SEGMENTS: Final = 1_024
 _DATA_URL = re.compile(r"\s*data:([^;,]{0,100})[^,]{0,200};base64,", re.IGNORECASE)
 _ALPHABET = str.maketrans("-_", "+/")
 _PDF_PAGE = re.compile(rb"/Type\s*/Page(?![a-zA-Z])")
+_PDF_OBJECTS = re.compile(rb"/ObjStm\b.{0,300}?\bstream\r?\n", re.DOTALL)
+_TAG = re.compile(r"<[^>]{0,2000}>")
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +182,7 @@ def document_tokens(part: Document | File) -> int:
 
 def _inline_tokens(data: "_Base64", kind: str, subtype: str) -> int:
     if kind == "audio":
-        return math.ceil(len(data) / AUDIO_BYTES) * AUDIO_TOKENS
+        return math.ceil(len(data) / (_read_byte_rate(data) or AUDIO_BYTES)) * AUDIO_TOKENS
     if kind == "video":
         return math.ceil(len(data) / VIDEO_BYTES) * VIDEO_TOKENS
     if kind == "image":
@@ -186,12 +192,57 @@ def _inline_tokens(data: "_Base64", kind: str, subtype: str) -> int:
     except ValueError:  # not base64: a provider that accepts it reads the text itself
         return estimate(data.raw)
     if subtype == "pdf" or content.startswith(b"%PDF"):
-        pages = len(_PDF_PAGE.findall(content)) or math.ceil(len(content) / PAGE_BYTES)
-        return pages * PAGE_TOKENS
+        return (_count_pages(content) or math.ceil(len(content) / PAGE_BYTES)) * PAGE_TOKENS
+    if content.startswith(b"PK\x03\x04") and (text := _read_archive(content)):
+        return estimate(text)
     try:
         return estimate(content.decode("utf-8"))
     except UnicodeDecodeError:
         return math.ceil(len(content) / PACKED_BYTES)
+
+
+def _read_byte_rate(data: "_Base64") -> int:
+    """Return the bytes of a second that the header of a WAV file names; 0 for other files."""
+    try:
+        head = data.at(0, 32)
+    except ValueError:
+        return 0
+    is_wave = head.startswith(b"RIFF") and head[8:16] == b"WAVEfmt " and len(head) == 32
+    return int(struct.unpack_from("<I", head, 28)[0]) if is_wave else 0
+
+
+def _count_pages(content: bytes) -> int:
+    """Count the pages of a PDF, also of one that packs its objects."""
+    pages, left = len(_PDF_PAGE.findall(content)), MOST_INFLATED
+    for objects in _PDF_OBJECTS.finditer(content):
+        if left <= 0:
+            break
+        try:
+            packed = content[objects.end() : content.find(b"endstream", objects.end())]
+            unpacked = zlib.decompressobj().decompress(packed, left)
+        except zlib.error:
+            continue
+        left -= len(unpacked)
+        pages += len(_PDF_PAGE.findall(unpacked))
+    return pages
+
+
+def _read_archive(content: bytes) -> str:
+    """Return the text of an office file, which is an archive of XML; "" for any other archive."""
+    import zipfile  # slow to import, and seldom needed
+    from io import BytesIO
+
+    texts, left = [], MOST_INFLATED
+    try:
+        with zipfile.ZipFile(BytesIO(content)) as archive:
+            for name in archive.namelist():
+                if name.endswith(".xml") and left > 0:
+                    with archive.open(name) as file:
+                        texts.append(_TAG.sub(" ", file.read(left).decode("utf-8", "replace")))
+                    left -= len(texts[-1])
+    except (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, EOFError, OSError):
+        return ""
+    return " ".join(" ".join(texts).split())
 
 
 class _Base64:

@@ -19,7 +19,6 @@ from refold.core.models.spending_limits import HOUR
 from refold.errors import Conflict, FormatError, LogCorrupt, RefoldError, StoreError
 from refold.formats import Format
 from refold.session.drivers import SessionFlow, StoreCall
-from refold.session.results import Totals
 from refold.session.state.accounting import SpendingTotals
 from refold.session.state.block_makers import show_messages
 from refold.session.state.loaded_view import single_pieces
@@ -209,7 +208,8 @@ def _restore_reports(state: SessionState, newest: Sequence[Entry]) -> None:
         unchanged = len(usages) == len(newest)
         read = usage_report(usages[-1])
         report = replace(read, holds=read.holds and unchanged)
-    accounting.replace_report(report, usage_totals(usages[0]) if usages else Totals())
+    sums = [accounting.totals, *map(usage_totals, usages[:1])]  # requests of other branches were sent as well
+    accounting.replace_report(report, max(sums, key=lambda totals: totals.requests))
     if usages:
         own = max(accounting.spending.own, usage_cost(usages[0]), key=lambda sums: sums.calls)
         accounting.replace_spending(replace(accounting.spending, own=own))

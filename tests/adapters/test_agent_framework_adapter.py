@@ -123,6 +123,16 @@ def test_a_message_that_was_saved_and_loaded_reads_the_same():
         assert to_wire(Message.from_dict(json.loads(json.dumps(message.to_dict())))) == items
 
 
+@pytest.mark.parametrize("media", ["application/pdf", "audio/wav", "video/mp4", "image/png"])
+def test_media_are_measured_as_what_they_are_and_read_again(media):
+    data = b"%PDF-1.4\n1 0 obj << /Type /Page >> endobj\n" + bytes(range(256)) * 2000
+    sent = Message("user", [Content.from_data(data=data, media_type=media)])
+    items = to_wire(sent)
+    assert refold.count(items, format="openai") < 20_000
+    (again,) = from_wire(json.loads(json.dumps(items)))
+    assert again.contents == sent.contents
+
+
 def test_an_approval_is_carried():
     asked = Message("assistant", [Content.from_function_approval_request(id="a1", function_call=CALL)])
     (item,) = to_wire(asked)

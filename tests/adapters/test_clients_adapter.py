@@ -130,9 +130,10 @@ def test_options_reach_the_session_and_wrong_ones_are_refused(provider):
         (" \n", {}, "is no name of a session"),
         (None, {}, "None is no name of a session"),
         ("task", {"on_event": 3}, "on_event is 3: it must be a callable"),
+        ("task", {"model": ""}, "model is '': it must be a name, or None"),
     ],
 )
-def test_a_blank_name_and_a_listener_that_is_none_are_refused(provider, name, options, message):
+def test_a_blank_name_and_wrong_options_are_refused_at_once(provider, name, options, message):
     with pytest.raises(refold.RefoldError, match=message):
         refold.wrap(plain_client(provider), name, store="memory:", **options)
 
@@ -352,6 +353,53 @@ def test_a_parsed_answer_that_was_cut_off_is_counted_and_raises_the_client_s_err
     assert count_requests(client) == 1
 
 
+def parses(client):
+    """Every way to ask for a parsed answer but OpenAI's streams, which end before they report usage."""
+    if isinstance(client, openai.OpenAI | openai.AsyncOpenAI):
+        chat, responses = {"response_format": Fruit, **CHAT}, {"text_format": Fruit, **RESPONSES}
+        return [
+            lambda: client.chat.completions.parse(**chat),
+            lambda: client.responses.parse(**responses),
+            lambda: client.chat.completions.with_raw_response.parse(**chat),
+            lambda: client.chat.completions.with_streaming_response.parse(**chat),
+        ]
+    messages = {"output_format": Fruit, **MESSAGES}
+    return [
+        lambda: client.messages.parse(**messages),
+        lambda: client.beta.messages.parse(**messages),
+        lambda: client.beta.messages.with_raw_response.parse(**messages),
+        lambda: client.messages.stream(**messages),
+        lambda: client.beta.messages.stream(**messages),
+    ]
+
+
+@pytest.mark.parametrize("kind", [openai.OpenAI, anthropic.Anthropic])
+def test_an_answer_that_the_client_cannot_parse_is_counted(kind):
+    with Provider(answer=lambda _: "this is no JSON") as provider:
+        client, plain = wrapped_client(provider, kind), plain_client(provider, kind)
+        for count, (ask, ask_plainly) in enumerate(zip(parses(client), parses(plain), strict=True), 1):
+            with pytest.raises(ValueError) as expected:
+                use(ask_plainly())
+            with pytest.raises(type(expected.value)) as caught:
+                use(ask())
+            assert str(caught.value) == str(expected.value)
+            assert count_requests(client) == count
+
+
+@pytest.mark.parametrize("kind", [openai.AsyncOpenAI, anthropic.AsyncAnthropic])
+def test_an_answer_that_an_async_client_cannot_parse_is_counted(kind):
+    async def play(provider):
+        client = wrapped_client(provider, kind)
+        for count, ask in enumerate(parses(client), 1):
+            with pytest.raises(ValueError):
+                await ause(ask())
+            assert (await client.refold.stats()).totals.requests == count
+        await client.close()
+
+    with Provider(answer=lambda _: "this is no JSON") as provider:
+        asyncio.run(play(provider))
+
+
 @pytest.mark.parametrize("status", [401, 403, 404, 422, 500])
 def test_errors_are_those_of_the_plain_client(provider, status):
     errors = []
@@ -511,6 +559,72 @@ def test_a_history_at_the_provider_is_passed_on_with_one_warning(provider, more)
         client.responses.create(**RESPONSES, **more)
     client.responses.create(**RESPONSES, **more)  # warnings are errors in the tests
     assert client.refold.log() == []
+
+
+RUN = {**MESSAGES, "messages": [{"role": "user", "content": "STEPS 12 go"}]}
+
+
+def look(n: int = 0) -> str:
+    """Look into a box."""
+    return f"Box {n} is empty. " * 40
+
+
+async def alook(n: int = 0) -> str:
+    """Look into a box."""
+    return look(n)
+
+
+def test_a_tool_runner_sends_its_whole_list_and_is_folded(provider):
+    """By default the SDK has the provider hold the list, where nothing can be folded."""
+    client = wrapped_client(provider, anthropic.Anthropic)
+    tools = [anthropic.beta_tool(look, name="look")]
+    answers = list(client.beta.messages.tool_runner(tools=tools, **RUN))
+    assert (len(answers), answers[-1].stop_reason) == (13, "end_turn")
+    assert client.refold.folds()
+    assert max(request.used for request in provider.requests) <= WINDOW
+    assert not any("thread" in request.body for request in provider.requests)
+    assert count_requests(client) == 13
+    again = client.with_options(timeout=5).beta.messages.tool_runner(tools=tools, stream=True, **RUN)
+    assert [stream.get_final_message().stop_reason for stream in again][-1] == "end_turn"
+    assert "thread" not in provider.requests[-1].body
+
+
+def test_an_async_tool_runner_sends_its_whole_list_and_is_folded(provider):
+    async def play():
+        client = wrapped_client(provider, anthropic.AsyncAnthropic)
+        tools = [anthropic.beta_async_tool(alook, name="look")]
+        runner = client.beta.messages.tool_runner(tools=tools, **RUN)
+        assert (await runner.until_done()).stop_reason == "end_turn"
+        assert await client.refold.folds()
+        await client.close()
+
+    asyncio.run(play())
+    assert len(provider.requests) == 13
+
+
+def test_threads_that_were_asked_for_are_passed_on_with_one_warning(provider):
+    provider.limit = 100_000
+    client = wrapped_client(provider, anthropic.Anthropic, window=100_000)
+    tools = [anthropic.beta_tool(look, name="look")]
+    with pytest.warns(refold.RefoldWarning, match="kept by the provider"):
+        answers = list(client.beta.messages.tool_runner(tools=tools, thread=None, **RUN))
+    assert (len(answers), answers[-1].stop_reason) == (13, "end_turn")
+    thread = client.beta.messages.thread(model="claude-sonnet-5", max_tokens=100)
+    for turn in range(3):
+        thread.send({"role": "user", "content": f"NOTOOL hello {turn}"})  # warnings are errors in the tests
+    sent = [(request.body["thread"]["type"], len(request.body["messages"])) for request in provider.requests]
+    assert sent == [("create", 1), *[("continue", 1)] * 12, ("create", 1), *[("continue", 1)] * 2]
+    assert len(provider.requests[-1].messages) == 5
+
+
+def test_a_list_that_starts_a_thread_is_folded(provider):
+    """It is the whole list; what the thread adds to it later is not seen."""
+    client = wrapped_client(provider, anthropic.Anthropic)
+    thread = client.beta.messages.thread(model="claude-sonnet-5", max_tokens=100, messages=history(40))
+    thread.send()
+    assert client.refold.folds()
+    assert provider.requests[-1].body["thread"] == {"type": "create"}
+    assert len(thread.messages) == 82
 
 
 def test_messages_from_an_iterator_are_all_sent(provider):

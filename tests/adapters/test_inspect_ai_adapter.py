@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import json
+from base64 import b64encode
 
 import pytest
 from conformance_case import look, need
@@ -14,11 +15,24 @@ from inspect_ai import eval as evaluate
 from inspect_ai.agent import react
 from inspect_ai.dataset import Sample
 from inspect_ai.log import read_eval_log
-from inspect_ai.model import ChatMessageUser, CompactionSummary, GenerateConfig, Model, get_model
+from inspect_ai.model import (
+    ChatMessageAssistant,
+    ChatMessageUser,
+    CompactionSummary,
+    ContentAudio,
+    ContentDocument,
+    ContentReasoning,
+    ContentText,
+    ContentVideo,
+    GenerateConfig,
+    Model,
+    get_model,
+)
 from inspect_ai.tool import tool
 
 import refold
 from refold.adapters.inspect_ai import Refold, recall
+from refold.adapters.inspect_ai.messages import from_wire, to_wire
 from refold.testing import Provider
 
 WINDOW = 4000
@@ -257,3 +271,29 @@ def test_a_second_compaction_is_refused(provider, tmp_path, strategy):
     agent = react(tools=[make_look()], submit=False, compaction=strategy(threshold=1000))
     log = run_eval(model, agent, tmp_path, {"one": "STEPS 25 go"})
     assert "compacts beside this model: remove compaction= from the agent" in log.samples[0].error.message
+
+
+PAPER = b64encode(b"%PDF-1.4\n1 0 obj << /Type /Page >> endobj\n" + bytes(300_000)).decode()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        ContentAudio(audio=f"data:audio/wav;base64,{PAPER}", format="wav"),
+        ContentVideo(video=f"data:video/mp4;base64,{PAPER}", format="mp4"),
+        ContentDocument(document=f"data:application/pdf;base64,{PAPER}", filename="a.pdf"),
+    ],
+    ids=lambda content: content.type,
+)
+def test_media_are_measured_as_what_they_are_and_read_again(content):
+    items = to_wire(ChatMessageUser(content=[content]))
+    assert refold.count(items, format="openai") < 20_000
+    (again,) = from_wire(json.loads(json.dumps(items)))
+    assert again.content == [content]
+
+
+def test_signed_reasoning_is_left_out_whole_of_a_message_that_is_made_again():
+    reasoning = ContentReasoning(reasoning="hm", signature="s")
+    items = to_wire(ChatMessageAssistant(content=[reasoning, ContentText(text="so"), reasoning]))
+    assert items[0]["reasoning_content"] == "hm\nhm"
+    assert from_wire(items)[0].content == "so"

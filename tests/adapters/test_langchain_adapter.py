@@ -443,12 +443,23 @@ def test_langchain_34282_a_cut_inside_parallel_results_is_never_made(keep, provi
             ]
         ),
         AIMessage([{"type": "text", "text": "ok"}], response_metadata={"output_version": "v1"}),
+        AIMessage(
+            [
+                {"type": "thinking", "thinking": "hm", "signature": "s"},
+                {"type": "text", "text": "so"},
+                {"type": "thinking", "thinking": "oh", "signature": "t"},
+            ],
+            tool_calls=[{"id": "c1", "name": "look", "args": {"n": 1}}],
+        ),
+        HumanMessage([{"type": "text", "text": "hi"}, {"type": "file", "file_id": "file-1"}]),
+        HumanMessage([{"type": "text", "text": "hi"}, {"guardContent": {"text": {"text": "mind this"}}}]),
     ],
 )
 def test_a_message_that_is_made_anew_says_the_same(message):
     (item,) = to_wire(message)
     (made,) = from_wire([item])
     assert to_wire(made) == (item,)
+    assert refold.count([item], format="openai") > 0  # it is read as a chat item
     assert type(made) is type(message)
     assert made.content == message.content
 
@@ -467,6 +478,61 @@ def test_media_are_measured_as_what_they_are(block):
     large = {key: value * 5000 if value == PIXEL else value for key, value in block.items()}
     (item,) = to_wire(HumanMessage([large]))
     assert refold.count([item], format="openai") < 5000
+
+
+def test_media_in_bytes_are_written_as_base64():
+    for block in (
+        {"type": "media", "data": b"abc", "mime_type": "application/pdf"},
+        {"type": "document", "source": {"bytes": b"abc", "media_type": "application/pdf"}},
+    ):
+        (item,) = to_wire(HumanMessage([block]))
+        assert item["content"][0]["file"]["file_data"] == "data:application/pdf;base64,YWJj"
+
+
+def test_thinking_behind_a_call_is_left_out_of_a_message_that_is_made_anew():
+    thinking = {"type": "thinking", "thinking": "hm", "signature": "s"}
+    call = {"type": "tool_use", "id": "c1", "name": "look", "input": {"n": 1}}
+    called = [{"id": "c1", "name": "look", "args": {"n": 1}}]
+    (item,) = to_wire(AIMessage([thinking, call, thinking], tool_calls=called))
+    assert item["reasoning_content"] == "hm\nhm"
+    (made,) = from_wire([item])
+    assert made.content == []
+    assert made.tool_calls[0]["id"] == "c1"
+
+
+def test_a_cache_point_is_no_part_of_a_message():
+    """Callers move it from turn to turn, which would begin a branch each time."""
+    texts = [{"type": "text", "text": "hi"}, "a text about a cachePoint"]
+    assert to_wire(HumanMessage([*texts, {"cachePoint": {"type": "default"}}])) == to_wire(
+        HumanMessage(texts)
+    )
+    assert len(to_wire(HumanMessage(texts))[0]["content"]) == 2
+
+
+def test_an_uploaded_file_is_sent_as_it_was():
+    asked = [{"type": "text", "text": "NOTOOL what is it?"}, {"type": "file", "file_id": "file-1"}]
+    with Provider() as provider:
+        agent = create_agent(open_chat(provider), [look], middleware=[open_refold(window=100_000)])
+        agent.invoke({"messages": [HumanMessage(asked)]}, THREAD)
+    assert provider.requests[0].messages[0]["content"][1] == {"type": "file", "file": {"file_id": "file-1"}}
+
+
+def test_an_invalid_call_that_was_answered_is_in_the_log_and_sent_as_it_was(middleware):
+    bad = {"type": "invalid_tool_call", "id": "c1", "name": "look", "args": '{"n": ', "error": None}
+    said = [
+        HumanMessage("hi"),
+        AIMessage("", invalid_tool_calls=[bad, {**bad, "id": None}]),
+        ToolMessage("The arguments are no JSON.", tool_call_id="c1", status="error"),
+        HumanMessage("NOTOOL go on"),
+    ]
+    with Provider() as provider:
+        agent = create_agent(open_chat(provider), [look], middleware=[middleware])
+        agent.invoke({"messages": said}, THREAD)
+    calls = [call for m in provider.requests[0].messages for call in m.get("tool_calls") or ()]
+    assert [call["function"] for call in calls] == 2 * [{"name": "look", "arguments": '{"n": '}]
+    (item,) = to_wire(said[1])
+    assert [call["id"] for call in item["tool_calls"]] == ["c1"]
+    assert from_wire([item])[0].invalid_tool_calls == [bad]
 
 
 def test_calls_inside_the_content_are_said_once():

@@ -102,7 +102,8 @@ def test_a_sub_agent_of_the_user_gets_one_of_its_own(provider):
 
 
 def test_beside_the_built_in_one_it_is_refused(provider):
-    with pytest.raises(refold.RefoldError, match="DeepAgentsSummarizationMiddleware shortens the history"):
+    advice = 'shortens the history as well: pass name="SummarizationMiddleware" to RefoldMiddleware'
+    with pytest.raises(refold.RefoldError, match=advice):
         build(provider, RefoldMiddleware(store="memory:"))
 
 

@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+from io import BytesIO
+from pathlib import Path
 
 import pytest
 
@@ -11,11 +13,21 @@ pytest.importorskip(
 pytest.importorskip("llama_index.llms.openai", reason="llama-index-llms-openai is not installed")
 
 from llama_index.core.agent.workflow import AgentWorkflow, FunctionAgent, ReActAgent
-from llama_index.core.base.llms.types import ChatMessage, ImageBlock, TextBlock, ThinkingBlock, ToolCallBlock
+from llama_index.core.base.llms.types import (
+    AudioBlock,
+    ChatMessage,
+    CitableBlock,
+    DocumentBlock,
+    ImageBlock,
+    TextBlock,
+    ThinkingBlock,
+    ToolCallBlock,
+    VideoBlock,
+)
 from llama_index.core.chat_engine import SimpleChatEngine
 from llama_index.core.memory import ChatMemoryBuffer
 from llama_index.core.workflow import Context, JsonSerializer
-from llama_index.llms.openai import OpenAI
+from llama_index.llms.openai import OpenAI, OpenAIResponses
 
 import refold
 from refold.adapters.llama_index import Refold, RefoldMemory, name_model, refolded
@@ -83,8 +95,10 @@ def test_what_cannot_be_wrapped_is_refused_in_one_line(provider):
         refolded("gpt-4o", "t1", store="memory:")
     with pytest.raises(refold.RefoldError, match="wrapped already: wrap the LLM that it was made from"):
         refolded(fold(provider), "t2", store="memory:")
+    with pytest.raises(refold.RefoldError, match="key is '': it must be a text, not empty"):
+        fold(provider, "")
     with pytest.raises(refold.RefoldError, match=r"cannot tell .* refolded\(llm, \"thread-1\"\)"):
-        fold(provider, "").chat([ChatMessage("Hello.")])
+        fold(provider, lambda: "").chat([ChatMessage("Hello.")])
 
 
 def test_name_and_window_come_from_the_llm(provider):
@@ -257,6 +271,21 @@ def test_an_llm_of_llama_index_summarises(provider):
             blocks=[ToolCallBlock(tool_call_id="c1", tool_name="look", tool_kwargs='{"n": 1}')],
         ),
         ChatMessage(blocks=[TextBlock(text="see"), ImageBlock(url="https://example.org/a.png")]),
+        ChatMessage(blocks=[ImageBlock(image=b"\x89PNG\r\n\x1a\n0000", detail="low")]),
+        ChatMessage(blocks=[ImageBlock(path=Path(__file__)), AudioBlock(audio=b"RIFFxxxx", format="wav")]),
+        ChatMessage(blocks=[DocumentBlock(data=b"%PDF-1.4", title="a.pdf"), VideoBlock(video=b"abcde")]),
+        ChatMessage(
+            blocks=[CitableBlock(title="a", source="b", content=[TextBlock(text="c")]), TextBlock(text="see")]
+        ),
+        ChatMessage(
+            role="assistant",
+            blocks=[
+                ThinkingBlock(content="hm", additional_information={"signature": "s"}),
+                TextBlock(text="I look."),
+                ThinkingBlock(content="oh", additional_information={"signature": "t"}),
+                ToolCallBlock(tool_call_id="c1", tool_name="look", tool_kwargs={"n": 1}),
+            ],
+        ),
     ],
 )
 def test_a_message_that_is_made_anew_says_the_same(message):
@@ -264,3 +293,25 @@ def test_a_message_that_is_made_anew_says_the_same(message):
     (made,) = from_wire([item])
     assert made == message
     assert to_wire(made) == (item,)
+
+
+def test_a_picture_whose_file_is_gone_is_named_and_one_in_a_buffer_is_kept(tmp_path):
+    file = tmp_path / "a.png"
+    file.write_bytes(b"abc")
+    (item,) = to_wire(ChatMessage(blocks=[ImageBlock(path=file), ImageBlock(image=BytesIO(b"abc"))]))
+    file.unlink()
+    gone, kept = from_wire([json.loads(json.dumps(item))])[0].blocks
+    assert "a.png" in gone.text
+    assert kept.resolve_image().read() == b"abc"
+
+
+def test_a_low_detail_is_counted():
+    high, low = (ChatMessage(blocks=[ImageBlock(image=b"abc", detail=d)]) for d in ("high", "low"))
+    assert refold.count(to_wire(low), format="openai") < refold.count(to_wire(high), format="openai")
+
+
+def test_the_usage_of_a_stream_of_responses_is_read(provider):
+    llm = refolded(OpenAIResponses("gpt-4o", api_base=provider.url, api_key="none"), "t1", store="memory:")
+    list(llm.stream_chat([ChatMessage("NOTOOL hello")]))
+    assert llm.refold.session().stats().totals.output > 0
+    llm.refold.close()

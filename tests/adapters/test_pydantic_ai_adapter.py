@@ -23,6 +23,7 @@ from pydantic_ai import (
 from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.exceptions import ModelHTTPError, UserError
 from pydantic_ai.messages import (
+    FilePart,
     ImageUrl,
     ModelMessagesTypeAdapter,
     ModelRequest,
@@ -36,12 +37,14 @@ from pydantic_ai.messages import (
 )
 from pydantic_ai.models.anthropic import AnthropicModel
 from pydantic_ai.models.fallback import FallbackModel
+from pydantic_ai.models.function import FunctionModel
 from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
 from pydantic_ai.providers.anthropic import AnthropicProvider
 from pydantic_ai.providers.openai import OpenAIProvider
 
+from refold.adapters.base import Turn
 from refold.adapters.pydantic_ai import Refold
-from refold.adapters.pydantic_ai.messages import from_wire, to_wire
+from refold.adapters.pydantic_ai.messages import BRIDGE, from_wire, to_wire
 from sample_sizes import sample
 
 WIRES = ("openai", "responses", "anthropic")
@@ -550,3 +553,72 @@ def test_messages_that_are_made_again_have_files_and_signatures_as_they_were():
     assert response.parts[2].id == "fc_1"
     assert response.parts[2].args_as_dict() == {"n": 1}
     assert response.provider_name == "anthropic"
+
+
+def test_an_answer_with_a_file_goes_on_and_is_made_again_as_it_was():
+    drawn = FilePart(
+        BinaryContent.narrow_type(PICTURE),
+        id="ig_1",
+        provider_name="openai",
+        provider_details={"size": "small"},
+    )
+    answers = iter(
+        [ModelResponse([TextPart("Here."), drawn, FilePart(PAPER)]), ModelResponse([TextPart("Red.")])]
+    )
+    agent = Agent(FunctionModel(lambda messages, info: next(answers)), capabilities=[make_refold()])
+    drawing = agent.run_sync("Draw a fox.", conversation_id="t")
+    then = agent.run_sync("Which colour?", message_history=drawing.all_messages(), conversation_id="t")
+    assert then.output == "Red."
+    answer = drawing.all_messages()[-1]
+    (item,) = to_wire(answer)
+    assert [block["type"] for block in item["content"]] == ["text", "image_url", "file"]
+    assert from_wire([item])[0].parts == answer.parts
+
+
+def think(text):
+    return ThinkingPart(text, signature=f"signed {text}", provider_name="anthropic")
+
+
+CALLED = ToolCallPart("look", '{"n": 1}', "c1")
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        [think("a"), TextPart("so"), think("b"), CALLED],
+        [TextPart("so"), think("a"), think("b"), TextPart("then"), think("c")],
+        [think("a"), think("b"), TextPart("so"), CALLED],
+    ],
+)
+def test_thinking_of_a_message_that_is_made_again_stands_where_it_stood(parts):
+    (item,) = to_wire(ModelResponse(parts))
+    assert from_wire([item])[0].parts == parts
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        [think("a"), CALLED, think("b"), TextPart("so")],  # chat has calls last
+        [think("a"), TextPart(""), think("b"), CALLED],  # an empty text is none
+    ],
+)
+def test_thinking_whose_place_is_lost_is_left_out_whole(parts):
+    (item,) = to_wire(ModelResponse(parts))
+    assert item["reasoning_content"] == "a\nb"
+    assert not [part for part in from_wire([item])[0].parts if isinstance(part, ThinkingPart)]
+
+
+def test_a_call_that_is_shortened_leaves_the_thinking_before_it_where_it_is():
+    history = [ModelRequest(parts=[UserPromptPart("write ten files")])]
+    for n in range(10):
+        big = ToolCallPart("write", {"path": f"f{n}", "content": "a line of code\n" * 150}, f"c{n}")
+        history.append(ModelResponse([think(f"{n}a"), TextPart(f"step {n}"), think(f"{n}b"), big]))
+        history.append(ModelRequest(parts=[ToolReturnPart("write", "ok " * 30, f"c{n}")]))
+    session = refold.open(
+        "t", store="memory:", window=6000, format="openai", model="anthropic:claude-sonnet-5"
+    )
+    sent = Turn(session, BRIDGE, history).prepare()
+    made = [m for m in sent if m.kind == "response" and not any(m is old for old in history)]
+    orders = [[part.part_kind for part in message.parts] for message in made]
+    assert ["thinking", "text", "thinking", "tool-call"] in orders
+    assert all(order[:3] != ["thinking", "thinking", "text"] for order in orders)

@@ -363,6 +363,23 @@ def test_responses_go_on_from_an_earlier_one(provider):
     assert len(provider.requests[1].messages) == 4
 
 
+def test_threads_go_on_with_the_messages_and_the_tools_that_they_were_created_with(provider):
+    wire = WIRES[2]
+    first = wire.ask(provider, [wire.user("hi")], system="Help.", thread={"type": "create"})[1]
+    calls = wire.read(first)[2]
+    goes_on = {"type": "continue", "previous_message_id": first["id"]}
+    _, second = post(
+        provider, "/v1/messages", {"model": "m", "messages": wire.results(calls), "thread": goes_on}
+    )
+    assert wire.read(second)[1].startswith("Answer ")
+    assert provider.problems == []
+    assert len(provider.requests[1].messages) == 3
+    assert (provider.requests[1].system, provider.requests[1].tool_names) == (
+        "Help.",
+        provider.requests[0].tool_names,
+    )
+
+
 def test_tokens_are_counted_without_an_answer(provider):
     history = [{"role": "user", "content": "hi"}]
     _, counted = post(provider, "/v1/messages/count_tokens", {"model": "m", "messages": history})

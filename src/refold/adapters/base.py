@@ -90,7 +90,7 @@ class Adapter(Generic[M]):
             "max_dollars": max_dollars,
             **(options or {}),
         }
-        check_session_options(self._options, on_event)
+        check_session_options(self._options, on_event, store)
         self._store, self._on_event = store, on_event
         self._opened: dict[str, Sessions] = {}
         self._served: OrderedDict[str, dict[str, Any]] = OrderedDict()

@@ -8,12 +8,14 @@ from items that a fold made or changed. Everything else comes back as the very o
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 from refold.session.turns import View
 
 N = TypeVar("N")
 Wire: TypeAlias = dict[str, Any]
+_PLACE: Final = "place"
+"""Field of a block of thinking: how many blocks of content stood before it, and how many there were."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,3 +79,32 @@ def _find_owner(owners: Sequence[tuple[int, int]], origins: Sequence[int | None]
         return 0, 0  # in the middle of a message
     whole = list(origins[at : at + size]) == list(range(origin, origin + size))
     return (index, size) if whole else (0, 0)
+
+
+def mark_places(thinking: Sequence[Wire], kinds: Sequence[str]) -> list[Wire]:
+    """Return the thinking of an answer; a block behind others has its place among them.
+
+    kinds   of all blocks in their order: "thinking", "call", and any other name for content
+    """
+    found = [at for at, kind in enumerate(kinds) if kind == "thinking"]
+    size = len(kinds) - len(found) - kinds.count("call")
+    marked = []
+    for number, (at, block) in enumerate(zip(found, thinking, strict=True)):
+        # chat has calls behind the content, so nothing can be put back behind a call
+        place = [at - number, -1 if "call" in kinds[:at] else size]
+        marked.append({**block, _PLACE: place} if at > number else block)
+    return marked
+
+
+def place_thinking(thinking: Sequence[Wire], content: Sequence[Wire]) -> list[Wire]:
+    """Return content with the thinking where it stood; without all of it where the place is not known.
+
+    A provider refuses signed thinking that was moved.
+    """
+    placed = list(content)
+    for number, block in enumerate(thinking):
+        before, size = block.get(_PLACE, (0, len(content)))
+        if size != len(content):
+            return list(content)
+        placed.insert(before + number, {key: value for key, value in block.items() if key != _PLACE})
+    return placed

@@ -42,6 +42,8 @@ _CACHE_REQUESTS: Final = 8
 """Requests whose prefix counts as cached: enough for a few conversations at once."""
 _REASONING_TOKENS: Final = 5
 
+_NOTHING: Final = Body("", "", [], None, [], stream=False)
+
 Failure = tuple[int, Any, Mapping[str, str]]
 
 
@@ -88,7 +90,8 @@ class Provider:
         self._answer = answer
         self._models = tuple(models)
         self._failures: deque[Failure] = deque()
-        self._stored: dict[str, list[Any]] = {}
+        self._stored: dict[str, Body] = {}
+        """What goes on from an answer, by its id: the request with the answer behind its messages."""
         self._lock = threading.Lock()
         self._server: LocalServer | None = None
 
@@ -158,8 +161,11 @@ class Provider:
             return self._take(arrived, value, body)
 
     def _take(self, arrived: Arrived, value: dict[str, Any], body: Body) -> Response:
-        if body.previous is not None:
-            body = replace(body, messages=[*self._stored.get(body.previous, ()), *body.messages])
+        thread = value["thread"] if isinstance(value.get("thread"), dict) else {}
+        held = self._stored.get(body.previous or thread.get("previous_message_id") or "", _NOTHING)
+        body = replace(body, messages=[*held.messages, *body.messages])
+        if thread.get("type") == "continue":
+            body = replace(body, system=held.system, tools=held.tools)
         used = _count(body)
         if body.only_counts:
             name = "input_tokens" if body.wire == "anthropic" else "totalTokens"
@@ -223,9 +229,10 @@ class Provider:
         written = Written(mark, reply, usage, body.model, self._habits.reasoning, reports)
         writer = get_writer(body.wire)
         self.requests.append(replace(request, usage=usage))
-        if body.wire == "responses":
+        if body.wire == "responses" or request.body.get("thread"):
             whole = writer.write(written)
-            self._stored[whole["id"]] = [*body.messages, *whole["output"]]
+            answer = whole.get("output") or [{"role": "assistant", "content": whole["content"]}]
+            self._stored[whole["id"]] = replace(body, messages=[*body.messages, *answer])
         if not body.stream:
             return Response(body=writer.write(written))
         if body.wire == "gemini" and "alt=sse" not in request.path:  # the API gives a JSON list then

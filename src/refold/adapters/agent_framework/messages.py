@@ -14,6 +14,8 @@ from refold.adapters.bridge import Bridge, Wire
 
 _SILENT: Final = frozenset({"usage", "text_reasoning"})
 """Contents that are no part of a chat message: reports, and reasoning that only its provider reads."""
+_OWN: Final = "agent_framework"
+"""The field of a file that holds the framework's own content, without its data."""
 
 
 def to_wire(message: Message) -> list[Wire]:
@@ -64,10 +66,14 @@ def _write_result(content: Content) -> str | list[Wire]:
 
 
 def _write_block(content: Content) -> Wire:
-    """Return a picture as a chat has it, and anything else as the framework has it."""
-    if content.type in {"data", "uri"} and str(content.media_type or "").startswith("image/"):
-        return {"type": "image_url", "image_url": {"url": content.uri}}
-    return content.to_dict()
+    """Return media as a chat has them, so that they are measured by what they are; others as they are."""
+    own = content.to_dict()
+    if content.type not in {"data", "uri"}:
+        return own
+    media, uri = str(content.media_type or ""), own.pop("uri", None)
+    if media.startswith("image/"):
+        return {"type": "image_url", "image_url": {"url": uri}}
+    return {"type": "file", "file": {"filename": media, "file_data": uri}, _OWN: own}
 
 
 def from_wire(items: Sequence[Wire]) -> list[Message]:
@@ -98,7 +104,10 @@ def _read_blocks(content: str | Sequence[Mapping[str, Any]] | None) -> Iterator[
         if block["type"] == "text":
             yield Content.from_text(block["text"])
         elif block["type"] == "image_url":
-            yield Content.from_uri(block["image_url"]["url"], media_type="image/*")
+            url = block["image_url"]["url"]
+            yield Content.from_uri(url, media_type=None if url.startswith("data:") else "image/*")
+        elif _OWN in block:
+            yield Content.from_dict({**block[_OWN], "uri": block["file"]["file_data"]})
         else:
             yield Content.from_dict(block)
 

@@ -11,17 +11,17 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Mapping
 from functools import cached_property, partial, wraps
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 from refold.adapters.clients.requests import (
     DOORS,
     ClientRequest,
     give_back,
+    is_at_provider,
     join_extra_body,
     read_answer,
-    read_error,
 )
-from refold.adapters.option_checks import check_listener
+from refold.adapters.option_checks import check_listener, check_model
 from refold.adapters.watched_streams import watch, watch_async
 from refold.arguments import Seconds
 from refold.calls.conversation import Count
@@ -41,7 +41,6 @@ from refold.session.turns import View
 from refold.stores import Durability, Store
 
 C = TypeVar("C")
-_AT_PROVIDER: Final = ("previous_response_id", "conversation")
 
 
 def wrap(
@@ -96,6 +95,7 @@ def _open_session(
     if not isinstance(name, str) or not name.strip():
         raise RefoldError(f"{name!r} is no name of a session: use a text that is not empty")
     check_listener(on_event)
+    check_model(options["model"])
     session = (aopen if _is_async(client) else open_session)(name, **options)
     if on_event is not None:
         session.subscribe(on_event)
@@ -145,6 +145,9 @@ def _attach(client: Any, link: "_Link") -> Any:
     client.is_closed = partial(link.is_closed, client.is_closed)
     client.copy = client.with_options = copy_attached
     client.refold = link.session
+    messages: Any = client.beta.messages if _find_format(client) == "anthropic" else None
+    if hasattr(messages, "thread"):  # by default the provider holds a tool runner's list: it cannot be folded
+        messages.tool_runner = partial(messages.tool_runner, thread=False)
     return client
 
 
@@ -170,7 +173,7 @@ class _Link:
         door, body = DOORS.get(path.partition("?")[0]), arguments.get("body")
         if door is None or not isinstance(body, Mapping) or not body.get(door.history):
             return None
-        if any(body.get(name) for name in _AT_PROVIDER):
+        if is_at_provider(body):
             self._warn_once()
             return None
         self._follow(body.get("model"), str(client.base_url))
@@ -203,8 +206,8 @@ class _Link:
         if not self._has_warned:
             self._has_warned = True
             warn_caller(
-                "the history of this request is kept by the provider (previous_response_id or conversation),"
-                " so that it cannot be folded: send the whole list as input instead"
+                "the history of this request is kept by the provider (previous_response_id, conversation or"
+                " thread), so that it cannot be folded: send the whole list instead"
             )
 
 
@@ -230,12 +233,7 @@ def _send(link: _Link, request: ClientRequest, inner: Callable[..., Any]) -> Any
     view = own.prepare()
 
     def call(view: View) -> Any:
-        try:
-            return inner(**request.with_view(view))
-        except Exception as error:
-            if (unread := read_error(error)) is None:
-                raise
-            return unread
+        return inner(**request.with_view(view))
 
     if request.is_streamed or request.raw == "stream":
         return _open(link, own, request, call, view)
@@ -268,8 +266,8 @@ def _take_in_once(parse: Callable[..., Any], take_in: Callable[[Any], Any]) -> C
         parsed = parse(*arguments, **options)
         if not seen:
             seen.append(True)
-            take_in(parsed)
-        return parsed
+            take_in(read_answer(parsed))
+        return give_back(parsed)
 
     return parse_and_take_in
 
@@ -306,12 +304,7 @@ async def _asend(link: _Link, request: ClientRequest, inner: Callable[..., Any])
     view = await own.prepare()
 
     async def call(view: View) -> Any:
-        try:
-            return await inner(**request.with_view(view))
-        except Exception as error:
-            if (unread := read_error(error)) is None:
-                raise
-            return unread
+        return await inner(**request.with_view(view))
 
     if request.is_streamed or request.raw == "stream":
         return await _aopen(own, request, call, view)
@@ -354,8 +347,8 @@ def _atake_in_once(parse: Callable[..., Any], take_in: Callable[[Any], Any]) -> 
         parsed = await _parse(parse, *arguments, **options)
         if not seen:
             seen.append(True)
-            await take_in(parsed)
-        return parsed
+            await take_in(read_answer(parsed))
+        return give_back(parsed)
 
     return parse_and_take_in
 

@@ -1,6 +1,6 @@
 """Requests of the `openai` and `anthropic` clients: where the history stands in them, and their answers."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
@@ -27,6 +27,13 @@ DOORS: Final = {
     "/responses": Door("input", "instructions"),
     "/v1/messages": Door("messages", "system"),
 }
+
+
+def is_at_provider(body: Mapping[str, Any]) -> bool:
+    """True if a part of the history is at the provider; the request that starts a thread has all of it."""
+    thread = body.get("thread")
+    continues = isinstance(thread, Mapping) and thread.get("type") == "continue"
+    return continues or any(body.get(name) for name in ("previous_response_id", "conversation"))
 
 
 def join_extra_body(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -73,7 +80,8 @@ class ClientRequest:
         if hides_usage:
             body["stream_options"] = {**options, "include_usage": True}
         beside = {"system": body.get(door.system) or None, "tools": tools}
-        return cls({**arguments, "body": body}, door.history, items, beside, hides_usage)
+        arguments = {**arguments, "body": body, "options": _keep_unread(arguments.get("options") or {})}
+        return cls(arguments, door.history, items, beside, hides_usage)
 
     @property
     def is_streamed(self) -> bool:
@@ -88,8 +96,7 @@ class ClientRequest:
     @property
     def raw(self) -> str:
         """How a raw response is asked for; "stream" if its body is not read yet, "" if none is asked for."""
-        headers = (self.arguments.get("options") or {}).get("headers") or {}
-        return str(headers.get(_RAW) or "")
+        return _read_raw(self.arguments["options"])
 
     def with_view(self, view: View) -> dict[str, Any]:
         """Return the arguments with a view as the history."""
@@ -106,10 +113,23 @@ class Unread:
     error: Exception
 
 
-def read_error(error: Exception) -> Unread | None:
-    """Return the answer that an error of the client is about; None if it is about none."""
-    answer = getattr(error, "completion", None)
-    return None if answer is None else Unread(answer, error)
+def _keep_unread(options: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the options of a request with a parser that returns `Unread` where the client's own raises."""
+    parse: Callable[[Any], Any] | None = options.get("post_parser")
+    if parse is None or _read_raw(options) not in ("", "stream"):  # then the caller parses a counted answer
+        return options
+
+    def parse_or_keep(answer: Any) -> Any:
+        try:
+            return parse(answer)
+        except Exception as error:  # noqa: BLE001  # `give_back` raises it
+            return Unread(answer, error)
+
+    return {**options, "post_parser": parse_or_keep}
+
+
+def _read_raw(options: Mapping[str, Any]) -> str:
+    return str((options.get("headers") or {}).get(_RAW) or "")
 
 
 def read_answer(response: Any) -> Any:

@@ -22,6 +22,8 @@ from refold.adapters.bridge import Bridge, Wire
 MADE: Final = "refold"
 """Key in the metadata of messages that a fold made; Inspect's own compaction has `summary` there."""
 _CONTENT: Final[TypeAdapter[Any]] = TypeAdapter(Content)
+_OWN: Final = "inspect_ai"
+"""The field of a file that holds Inspect's own content, without its data."""
 
 
 def to_wire(message: ChatMessage) -> tuple[Wire, ...]:
@@ -65,7 +67,11 @@ def _write_block(block: Content) -> Wire:
         return {"type": "text", "text": block.text}
     if block.type == "image":
         return {"type": "image_url", "image_url": {"url": block.image}}
-    return block.model_dump(mode="json", exclude_none=True)
+    own = block.model_dump(mode="json", exclude_none=True)
+    if block.type not in {"audio", "video", "document"}:
+        return own
+    # as a file it is measured by what it is; its data stands under the name of its type
+    return {"type": "file", "file": {"filename": block.type, "file_data": own.pop(block.type)}, _OWN: own}
 
 
 def _write_call(call: ToolCall) -> Wire:
@@ -100,7 +106,8 @@ def _read_block(block: Mapping[str, Any]) -> Content:
         return ContentText(text=block["text"])
     if block["type"] == "image_url":
         return ContentImage(image=block["image_url"]["url"])
-    return _CONTENT.validate_python(block)
+    own = block.get(_OWN)
+    return _CONTENT.validate_python({**own, own["type"]: block["file"]["file_data"]} if own else block)
 
 
 def _read_call(call: Wire) -> ToolCall:

@@ -313,9 +313,10 @@ def _refuse_other_compaction(own: AgentMiddleware) -> None:
     for other in () if frame is None else frame.f_locals.get("middleware") or ():
         kinds = {kind.__name__.lstrip("_") for kind in type(other).__mro__}
         if other is not own and kinds & _OTHER_COMPACTION:
-            raise RefoldError(
-                f"{type(other).__name__} shortens the history as well: take it out of middleware=[...]"
-            )
+            advice = "take it out of middleware=[...]"
+            if "DeepAgentsSummarizationMiddleware" in kinds:  # deepagents adds it by itself
+                advice = 'pass name="SummarizationMiddleware" to RefoldMiddleware, which replaces it'
+            raise RefoldError(f"{type(other).__name__} shortens the history as well: {advice}")
 
 
 def _read_tool_name(tool: Any) -> Any:

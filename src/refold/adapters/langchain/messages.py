@@ -6,12 +6,13 @@ Items are only measured and stored. What is sent is LangChain's own message, unl
 """
 
 import json
+from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
 
-from refold.adapters.bridge import Bridge, Wire
+from refold.adapters.bridge import Bridge, Wire, mark_places, place_thinking
 
 MADE: Final[Mapping[str, str]] = {"lc_source": "summarization"}
 """The mark with which LangChain's own middleware tells a summary from what a user said."""
@@ -20,7 +21,13 @@ _CALLS: Final = frozenset(
     {"tool_use", "tool_call", "function_call", "tool_call_chunk", "invalid_tool_call", "input_json_delta"}
 )
 """Blocks of content that say once more what `tool_calls` says: Anthropic, LangChain's own, Responses."""
+_KINDS: Final[Mapping[str | None, str]] = {
+    **dict.fromkeys(_THINKING, "thinking"),
+    **dict.fromkeys(_CALLS, "call"),
+}
 _MEDIA: Final = frozenset({"image", "file", "audio", "video", "document", "media"})
+_OWN: Final = "langchain"
+"""The field of a block that holds LangChain's own, where chat has none that says the same; also its type."""
 _to_json: Final = json.JSONEncoder(ensure_ascii=False).encode
 """`json.dumps` makes a new encoder for each call where an option is given."""
 
@@ -53,14 +60,15 @@ def _write_assistant(message: AIMessage) -> Wire:
     item: Wire = {"role": "assistant", "content": content}
     if not isinstance(content, str):
         _fill_blocks(item, content)
-    if message.tool_calls:
+    if message.tool_calls or message.invalid_tool_calls:
+        calls = [(call, _to_json(call["args"])) for call in message.tool_calls]
+        # without an id or a name nothing can answer them; the arguments are the model's own text
+        bad = [
+            (call, call["args"] or "") for call in message.invalid_tool_calls if call["id"] and call["name"]
+        ]
         item["tool_calls"] = [
-            {
-                "id": call["id"],
-                "type": "function",
-                "function": {"name": call["name"], "arguments": _to_json(call["args"])},
-            }
-            for call in message.tool_calls
+            {"id": call["id"], "type": "function", "function": {"name": call["name"], "arguments": text}}
+            for call, text in (*calls, *bad)
         ]
     version = message.response_metadata.get("output_version")
     if version:
@@ -70,16 +78,12 @@ def _write_assistant(message: AIMessage) -> Wire:
 
 def _fill_blocks(item: Wire, content: Sequence[Any]) -> None:
     """Put each block of an answer in its place."""
-    blocks = [block for block in content if isinstance(block, str) or block.get("type") not in _CALLS]
-    thinking = [block for block in blocks if _is_thinking(block)]
-    item["content"] = _write_content([block for block in blocks if not _is_thinking(block)])
+    kinds = [_KINDS.get(block.get("type"), "") if isinstance(block, dict) else "" for block in content]
+    item["content"] = _write_content([b for b, kind in zip(content, kinds, strict=True) if not kind])
+    thinking = [block for block, kind in zip(content, kinds, strict=True) if kind == "thinking"]
     if thinking:
-        item["thinking_blocks"] = thinking
+        item["thinking_blocks"] = mark_places(thinking, kinds)
         item["reasoning_content"] = "\n".join(filter(None, map(_read_thinking, thinking)))
-
-
-def _is_thinking(block: Any) -> bool:
-    return isinstance(block, dict) and block.get("type") in _THINKING
 
 
 def _read_thinking(block: Mapping[str, Any]) -> str:
@@ -92,16 +96,21 @@ def _read_thinking(block: Mapping[str, Any]) -> str:
 
 
 def _write_content(content: Any) -> Any:
-    """Return content that is text or a list of blocks as a chat item has it."""
+    """Return content that is text or a list of blocks as a chat item has it.
+
+    The cache points of Bedrock are left out: callers move them from message to message, which changes none.
+    """
     if isinstance(content, str):
         return content
-    return [_write_block(block) for block in content]
+    return [_write_block(block) for block in content if isinstance(block, str) or "cachePoint" not in block]
 
 
 def _write_block(block: Any) -> Any:
     if isinstance(block, str):
         return {"type": "text", "text": block}
-    return _write_media(block) if block.get("type") in _MEDIA else block
+    if not block.get("type"):
+        return {"type": _OWN, _OWN: block}
+    return _write_media(block) if block["type"] in _MEDIA else block
 
 
 def _write_media(block: Wire) -> Wire:
@@ -114,10 +123,13 @@ def _write_media(block: Wire) -> Wire:
     fields = {**block, **source} if isinstance(source, dict) else block
     kind = block["type"]
     media = fields.get("mime_type") or fields.get("media_type") or ("image/png" if kind == "image" else "")
-    data = fields.get("base64") or fields.get("data")
+    data = fields.get("base64") or fields.get("data") or fields.get("bytes")
+    data = b64encode(data).decode() if isinstance(data, bytes) else data
     url = f"data:{media};base64,{data}" if isinstance(data, str) else fields.get("url")
     if not isinstance(url, str):
-        return block
+        if kind != "file" or "file" in block:
+            return block
+        return {"type": "file", "file": {"file_id": fields.get("file_id")}, _OWN: block}
     if kind == "image" or media.startswith("image/"):
         return {"type": "image_url", "image_url": {"url": url}}
     if media.startswith("audio/") and isinstance(data, str):
@@ -146,6 +158,8 @@ def from_wire(items: Sequence[Wire]) -> list[AnyMessage]:
 
 def _read_item(item: Wire) -> AnyMessage:
     role, content, name = item["role"], item.get("content") or "", item.get("name")
+    if not isinstance(content, str):
+        content = [block.get(_OWN, block) for block in content]
     if role == "tool":
         status = "error" if item.get("status") == "error" else "success"
         return ToolMessage(content, tool_call_id=item["tool_call_id"], name=name, status=status)
@@ -160,20 +174,28 @@ def _read_assistant(item: Wire, content: Any, name: str | None) -> AIMessage:
     thinking = item.get("thinking_blocks")
     if thinking:
         blocks = [{"type": "text", "text": content}] if isinstance(content, str) and content else content
-        content = [*thinking, *(blocks or ())]
+        content = place_thinking(thinking, blocks or ())
     version = item.get("output_version")
+    calls = [_read_call(call) for call in item.get("tool_calls") or ()]
     return AIMessage(
         content,
         name=name,
-        tool_calls=[_read_call(call) for call in item.get("tool_calls") or ()],
+        tool_calls=[call for call in calls if call["type"] == "tool_call"],
+        invalid_tool_calls=[call for call in calls if call["type"] == "invalid_tool_call"],
         response_metadata={"output_version": version} if version else {},
     )
 
 
 def _read_call(call: Wire) -> dict[str, Any]:
     function = call["function"]
-    arguments = json.loads(function["arguments"] or "{}")
-    return {"id": call["id"], "name": function["name"], "args": arguments, "type": "tool_call"}
+    made = {"id": call["id"], "name": function["name"]}
+    try:
+        arguments = json.loads(function["arguments"] or "{}")
+    except ValueError:
+        arguments = None
+    if not isinstance(arguments, dict):
+        return {**made, "args": function["arguments"], "error": None, "type": "invalid_tool_call"}
+    return {**made, "args": arguments, "type": "tool_call"}
 
 
 BRIDGE: Final[Bridge[AnyMessage]] = Bridge(to_wire, from_wire)

@@ -269,7 +269,10 @@ def _write_answer(response: ChatResponse, usage: Any) -> Any:
 def _find_usage(response: ChatResponse) -> Any:
     """Return the usage in what the provider's SDK gave; None if it has none."""
     raw = response.raw
-    return raw.get("usage") if isinstance(raw, dict) else getattr(raw, "usage", None)
+    if isinstance(raw, dict):
+        return raw.get("usage")
+    # the last event of a stream of Responses has the whole answer
+    return getattr(raw, "usage", None) or getattr(getattr(raw, "response", None), "usage", None)
 
 
 def name_model(llm: LLM) -> str:

@@ -1,26 +1,34 @@
 """LlamaIndex's chat messages as chat items and back; a function of the message alone."""
 
 import json
+from base64 import b64encode
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final
 
 from llama_index.core.base.llms.types import (
     ChatMessage,
+    ContentBlock,
     ImageBlock,
     MessageRole,
     TextBlock,
     ThinkingBlock,
     ToolCallBlock,
 )
+from pydantic import TypeAdapter, ValidationError
 
-from refold.adapters.bridge import Bridge, Wire
+from refold.adapters.bridge import Bridge, Wire, mark_places, place_thinking
 
 _OTHER_ROLES: Final[Mapping[str, str]] = {"chatbot": "assistant", "model": "assistant", "function": "tool"}
 """Roles of LlamaIndex that chat items name differently."""
 _ROLES: Final[Mapping[MessageRole, str]] = {
     role: _OTHER_ROLES.get(role.value, role.value) for role in MessageRole
 }
-_MEDIA: Final = frozenset({"image", "audio", "document", "video"})
+_MEDIA: Final[Mapping[str, str]] = {"image": "image", "audio": "audio", "document": "data", "video": "video"}
+"""The field of each kind of media that holds its bytes."""
+_OWN: Final = "llama_index"
+"""The field that holds LlamaIndex's own block; bytes that stand in chat's block are empty in it."""
+_BLOCK: Final[TypeAdapter[Any]] = TypeAdapter(ContentBlock)
 _THINKING: Final = "thinking_blocks"
 _TEXT_ARGUMENTS: Final = "text_arguments"
 """Field of an answer whose calls have their arguments as JSON text: each integration reads what it wrote."""
@@ -52,20 +60,28 @@ def _write_block(block: Any) -> Wire:
         return {"type": "text", "text": block.text}
     if kind in _MEDIA:
         return _write_media(block, kind)
-    return {"type": kind, **block.model_dump(mode="json", exclude_none=True)}
+    return {"type": kind, _OWN: block.model_dump(mode="json", exclude_none=True)}
 
 
 def _write_media(block: Any, kind: str) -> Wire:
     """Return media as OpenAI writes them, so that they are measured by what they are; bytes are base64."""
-    given = block.data if kind == "document" else getattr(block, kind)
-    data = given.decode() if isinstance(given, bytes) else None
+    field = _MEDIA[kind]
+    own = block.model_dump(mode="json", exclude_none=True, exclude={field})
+    given = getattr(block, field)
+    if given:
+        given = given if isinstance(given, bytes) else b64encode(block.model_dump(include={field})[field])
+        own[field] = ""
+    data = given.decode() if given else None
     media = getattr(block, f"{kind}_mimetype", None) or ("image/png" if kind == "image" else "")
     url = str(block.url or block.path or "") if data is None else f"data:{media};base64,{data}"
     if kind == "image":
-        return {"type": "image_url", "image_url": {"url": url}}
+        detail = {"detail": block.detail} if block.detail else {}
+        return {"type": "image_url", "image_url": {"url": url, **detail}, _OWN: own}
     if kind == "audio" and data is not None:
-        return {"type": "input_audio", "input_audio": {"data": data, "format": block.format or "mp3"}}
-    return {"type": "file", "file": {"filename": getattr(block, "title", None) or kind, "file_data": url}}
+        sound = {"data": data, "format": block.format or "mp3"}
+        return {"type": "input_audio", "input_audio": sound, _OWN: own}
+    file = {"filename": getattr(block, "title", None) or kind, "file_data": url}
+    return {"type": "file", "file": file, _OWN: own}
 
 
 def _fill_assistant(item: Wire, message: ChatMessage) -> None:
@@ -81,7 +97,9 @@ def _fill_assistant(item: Wire, message: ChatMessage) -> None:
         item["tool_calls"] = calls
     thinking = [block for block in blocks if isinstance(block, ThinkingBlock)]
     if thinking:
-        item[_THINKING] = [block.model_dump(mode="json", exclude_none=True) for block in thinking]
+        kinds = ["call" if isinstance(block, ToolCallBlock) else block.block_type for block in blocks]
+        dumped = [block.model_dump(mode="json", exclude_none=True) for block in thinking]
+        item[_THINKING] = mark_places(dumped, [kind for kind in kinds if kind != "cache"])
         item["reasoning_content"] = "\n".join(block.content or "" for block in thinking)
 
 
@@ -104,17 +122,23 @@ def from_wire(items: Sequence[Wire]) -> list[ChatMessage]:
 def _read_item(item: Wire) -> ChatMessage:
     content = item.get("content") or ""
     parts = [{"type": "text", "text": content}] if isinstance(content, str) and content else content or ()
-    blocks = [
-        *(ThinkingBlock(**block) for block in item.get(_THINKING) or ()),
-        *(_read_part(part) for part in parts),
-        *(_read_call(call, item) for call in item.get("tool_calls") or ()),
-    ]
+    blocks = [_read_part(part) for part in place_thinking(item.get(_THINKING) or (), parts)]
+    blocks += [_read_call(call, item) for call in item.get("tool_calls") or ()]
     beside = {"tool_call_id": item["tool_call_id"]} if item["role"] == "tool" else {}
     return ChatMessage(role=MessageRole(item["role"]), blocks=blocks, additional_kwargs=beside)
 
 
-def _read_part(part: Wire) -> TextBlock | ImageBlock:
-    if part["type"] == "image_url":
+def _read_part(part: Wire) -> Any:
+    own = part.get(_OWN) or part
+    field = _MEDIA.get(own.get("block_type", ""), "")
+    if own.get(field) == "":
+        source = part[part["type"]]
+        data = source.get("data") or source.get("url") or source.get("file_data")
+        own = {**own, field: data.rpartition(",")[2]}
+    if "block_type" in own:
+        with suppress(ValidationError):  # a file that was named by its path may be gone
+            return _BLOCK.validate_python(own)
+    if part["type"] == "image_url" and own is part:
         return ImageBlock(url=part["image_url"]["url"])
     return TextBlock(text=part.get("text") or json.dumps(part, ensure_ascii=False))
 

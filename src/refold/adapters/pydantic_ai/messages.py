@@ -13,6 +13,7 @@ from typing import Any, Final
 from pydantic import TypeAdapter
 from pydantic_ai.messages import (
     BinaryContent,
+    FilePart,
     ModelMessage,
     ModelRequest,
     ModelRequestPart,
@@ -27,13 +28,15 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 
-from refold.adapters.bridge import Bridge, Wire
+from refold.adapters.bridge import Bridge, Wire, mark_places, place_thinking
 
 _SIGNED: Final = ("id", "signature", "provider_name", "provider_details")
 """What a provider wants back beside the text of its thinking."""
-_SENT_CALL: Final = ("id", "provider_name", "provider_details")
+_SENT: Final = ("id", "provider_name", "provider_details")
 _VALUE: Final = "pydantic_ai"
 """The field of a block that holds a value of Pydantic AI as JSON, where chat has no block for it."""
+_FILE: Final = "file_part"
+"""The field of a file that a model made, with what its provider wants back."""
 
 
 @cache
@@ -142,13 +145,16 @@ def _write_response(parts: Sequence[Any]) -> Wire:
             calls.append(_write_call(part))
         elif kind == "thinking":
             thinking.append({"type": "thinking", "thinking": part.content, **_keep(part, _SIGNED)})
+        elif kind == "file":
+            blocks.append({**_write_binary(part.content), _FILE: _keep(part, _SENT)})
         else:
             value = _adapter(ModelResponsePart).dump_python(part, mode="json")
             blocks.append({"type": kind, _VALUE: value})
     item: Wire = {"role": "assistant", "content": _join_blocks(blocks, has_calls=bool(calls))}
     if thinking:
         item["reasoning_content"] = "\n".join(block["thinking"] for block in thinking)
-        item["thinking_blocks"] = thinking
+        kinds = ["call" if part.part_kind == "tool-call" else part.part_kind for part in parts]
+        item["thinking_blocks"] = mark_places(thinking, kinds)
     if calls:
         item["tool_calls"] = calls
     return item
@@ -165,7 +171,7 @@ def _write_call(part: ToolCallPart) -> Wire:
     function = {"name": part.tool_name, "arguments": arguments}
     call: Wire = {"id": part.tool_call_id, "type": "function", "function": function}
     if part.provider_name is not None:
-        call[_VALUE] = _keep(part, _SENT_CALL)
+        call[_VALUE] = _keep(part, _SENT)
     return call
 
 
@@ -224,29 +230,26 @@ def _read_block(block: Wire) -> Any:
 
 
 def _read_response(item: Wire) -> ModelResponse:
-    parts: list[Any] = [_read_thinking(block) for block in item.get("thinking_blocks") or ()]
     content = item.get("content") or ()
-    for block in ({"text": content},) if isinstance(content, str) else content:
-        value = block.get(_VALUE)
-        parts.append(
-            TextPart(block["text"]) if value is None else _adapter(ModelResponsePart).validate_python(value)
-        )
-    parts += [_read_call(call) for call in item.get("tool_calls") or ()]
+    blocks = ({"type": "text", "text": content},) if isinstance(content, str) else content
+    placed = place_thinking(item.get("thinking_blocks") or (), blocks)
+    parts = [*map(_read_response_block, placed), *map(_read_call, item.get("tool_calls") or ())]
     makers = (part.provider_name for part in parts)
     return ModelResponse(parts=parts, provider_name=next((name for name in makers if name), None))
 
 
-def _read_thinking(block: Wire) -> ThinkingPart:
-    return ThinkingPart(block["thinking"], **_pick(block, _SIGNED))
+def _read_response_block(block: Wire) -> Any:
+    if block["type"] == "thinking":
+        return ThinkingPart(block["thinking"], **{name: block[name] for name in _SIGNED if name in block})
+    if _FILE in block:
+        return FilePart(BinaryContent.narrow_type(_read_block(block)), **block[_FILE])
+    value = block.get(_VALUE)
+    return TextPart(block["text"]) if value is None else _adapter(ModelResponsePart).validate_python(value)
 
 
 def _read_call(call: Wire) -> ToolCallPart:
     function = call["function"]
     return ToolCallPart(function["name"], function["arguments"], call["id"], **call.get(_VALUE, {}))
-
-
-def _pick(block: Wire, names: Sequence[str]) -> Wire:
-    return {name: block[name] for name in names if name in block}
 
 
 BRIDGE: Final[Bridge[ModelMessage]] = Bridge(to_wire, from_wire)

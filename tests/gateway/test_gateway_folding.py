@@ -10,8 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 
 import pytest
-from client_bodies import ClaudeCode, Codex, Opencode
-from recording_upstream import LIMIT, answer_json, play_request, running_gateway, send
+from client_bodies import FILLER, ClaudeCode, Codex, Opencode
+from recording_upstream import LIMIT, answer_json, play_request, post, running_gateway, send
 
 import refold
 from refold.gateway import HistoryOptions
@@ -50,6 +50,23 @@ def without_marks(value):
 
 def history_of(body):
     return body["input"] if "input" in body else body["messages"]
+
+
+@pytest.mark.parametrize(("client", "wire"), CLIENTS)
+def test_halves_of_characters_are_folded_and_passed_on(upstream, tmp_path, client, wire):
+    """Programs that cut texts write half of an emoji as an escape."""
+    place = f"sqlite:{tmp_path}/sessions.db"
+    halves = ("\\ud83d", "\\uDE00", "\\\\ud83d", "\\ud83d\\ude00", "\\ue000", "\\ud83d\\ud83d\\ude00")
+    for steps in (30, 31, 32):
+        text = json.dumps(client.request(steps).body).replace("The build", " ".join(halves))
+        request = client.request(steps)
+        with running_gateway(upstream, HistoryOptions(store=place, window=WINDOW)) as gateway:
+            reply = send(gateway, "POST", request.path, text.encode(), list(request.headers.items()))
+        assert reply.header("x-refold-fold") in ("made", "ready")
+        assert len(upstream.seen[-1].body) < len(text) / 2
+        assert history_of(upstream.seen[-1].json)[-2:] == history_of(json.loads(text))[-2:]
+        assert halves[-1].encode() in upstream.seen[-1].body
+    assert refold.open(reply.header("x-refold-session"), store=place).stats().said > 60
 
 
 @pytest.mark.parametrize(("client", "wire"), CLIENTS)
@@ -270,6 +287,29 @@ def test_a_policy_can_be_chosen(gateway, upstream, store):
     assert reply.header("x-refold-fold") == "made"
     (fold,) = open_folds(store, reply)
     assert fold.stages == ("strip",)
+
+
+def test_a_policy_is_that_of_its_request_only(gateway, upstream, store):
+    client = ClaudeCode(words=500)
+    headers = [*client.headers.items(), ("x-refold-policy", "codebuddy")]
+    send(gateway, "POST", "/v1/messages", client.request(2).bytes, headers)
+    reply = play_request(gateway, client.request(STEPS))
+    assert reply.header("x-refold-fold") == "made"
+    (fold,) = open_folds(store, reply)
+    assert fold.receipt["policy"] == "refold"
+
+
+def test_a_first_turn_above_the_window_of_its_model_is_folded(upstream, store):
+    """It holds no answer yet, as a title does, and is larger than the 8,192 tokens of its model."""
+    log = [{"role": "user", "content": f"Log {part}: {FILLER * 60}"} for part in range(8)]
+    messages = [*log, {"role": "user", "content": "What went wrong?"}]
+    with running_gateway(upstream, HistoryOptions(store=store)) as gateway:
+        for model, fold in (("gpt-4", "made"), ("gpt-4o", "none")):
+            reply = post(gateway, "/v1/chat/completions", {"model": model, "messages": messages})
+            assert reply.header("x-refold-fold") == fold
+    small, whole = (refold.count(seen.json["messages"]) for seen in upstream.seen)
+    assert small < 8_192 < whole
+    assert upstream.seen[0].json["messages"][-1] == messages[-1]
 
 
 def test_a_summary_that_is_late_is_done_without(upstream, store):

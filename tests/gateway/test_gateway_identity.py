@@ -239,7 +239,13 @@ def test_a_history_at_the_provider_is_not_ours(gateway, upstream, store):
     request = Codex().request(3)
     request.body["input"].insert(4, {"type": "item_reference", "id": "rs_0"})
     play(gateway, upstream, request)
+    request = ClaudeCode().request(3)
+    request.body["thread"] = {"type": "continue", "previous_message_id": "msg_1"}
+    play(gateway, upstream, request)
     assert sizes(store) == {}
+    request.body["thread"] = {"type": "create"}  # the whole list
+    play(gateway, upstream, request)
+    assert list(sizes(store).values()) == [7]
 
 
 def test_compressed_histories_are_read_and_passed_on_as_they_came(gateway, upstream, store):

@@ -7,7 +7,7 @@ from client_bodies import ClaudeCode, Codex
 from recording_upstream import play_request, running_gateway, send
 
 import refold
-from refold.errors import StoreError
+from refold.errors import StoreBusy, StoreError
 from refold.gateway import HistoryOptions
 from refold.stores import open_store
 
@@ -22,7 +22,10 @@ class StoppableStore:
     def __init__(self):
         self.inner = open_store("memory:")
         self.is_stopped = False
+        self.is_held = False
+        """True while others write, as with a locked file: it can be read."""
         self.asked = 0
+        self.written = []
 
     def __getattr__(self, name):
         value = getattr(self.inner, name)
@@ -33,6 +36,10 @@ class StoppableStore:
             self.asked += 1
             if self.is_stopped:
                 raise StoreError("the database does not answer")
+            if name in ("append", "put_note"):
+                self.written.append(name)
+                if self.is_held:
+                    raise StoreBusy("other processes held it for more than 5 s")
             return value(*args, **options)
 
         return call
@@ -99,6 +106,26 @@ def test_known_conversations_do_not_wait_for_a_store_that_is_down(upstream, stor
         for client in clients:
             name = play_request(gateway, client.request(24)).header("x-refold-session")
             assert refold.open(name, store=store.inner).stats().said == 49
+
+
+def test_only_the_first_request_waits_for_a_store_that_others_hold(upstream, store):
+    """That it can be read meanwhile does not send the next ones to it, nor does a note for the inspector."""
+    clients = [ClaudeCode(session=f"s{number}", task=f"Task {number}") for number in range(12)]
+    with running_gateway(upstream, HistoryOptions(store=store)) as gateway:
+        for client in clients[:6]:
+            play_request(gateway, client.request(2))
+        store.is_held, store.written = True, []
+        for steps in (3, 4, 5):
+            for client in reversed(clients):
+                play_request(gateway, client.request(steps))
+        assert store.written[0] == "append"
+        assert len(store.written) < len(clients) / 2
+        store.is_held = False
+        new = clients[6].request(6)
+        tries = (play_request(gateway, new).header("x-refold-session") for _ in range(10_000))
+        assert next(filter(None, tries), None) is not None
+        name = play_request(gateway, clients[0].request(6)).header("x-refold-session")
+        assert refold.open(name, store=store.inner).stats().said == 13
 
 
 def test_acceptance_7_a_database_that_stops_for_a_while_fails_no_request(upstream):

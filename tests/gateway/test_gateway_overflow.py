@@ -4,6 +4,7 @@ import gzip
 import importlib
 import json
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
@@ -107,6 +108,29 @@ def test_a_second_refusal_reaches_the_caller_in_the_upstreams_words(gateway, ups
     assert len(upstream.seen) == 2
 
 
+@pytest.mark.parametrize(("client", "refuse"), [REFUSALS[0], REFUSALS[3], REFUSALS[5]])
+def test_two_requests_of_a_conversation_that_are_refused_at_once_are_both_answered(
+    gateway, upstream, client, refuse
+):
+    """The one that came first is prepared again, because the other one has changed the session."""
+    both = threading.Barrier(2, timeout=LIMIT)
+
+    def meet(line: Line):
+        both.wait()
+        refuse(line)
+
+    upstream.script = [meet, meet, answer_json({"fine": True})]
+    requests = [client.request(STEPS), client.request(STEPS + 1)]
+    with ThreadPoolExecutor() as pool:
+        replies = list(pool.map(lambda request: play(gateway, request), requests))
+    assert [reply.status for reply in replies] == [200, 200]
+    assert {reply.header("x-refold-fold") for reply in replies} <= {"made", "ready"}
+    histories = [seen.json.get("messages", seen.json.get("input")) for seen in upstream.seen]
+    assert max(map(refold.count, histories[2:])) < LIMIT_TOKENS
+    ends = [json.dumps(history[-1]) for history in histories]
+    assert set(ends[:2]) == set(ends[2:])
+
+
 def rewrite(value, requested, limit):
     """The same refusal with other numbers."""
     text = json.dumps(value).replace("30500", str(requested)).replace(str(LIMIT_TOKENS), str(limit))
@@ -183,6 +207,26 @@ def test_refusals_that_may_mean_anything_leave_no_fold_behind(upstream, store, w
         assert upstream.seen[-1].body == request.bytes
         folds = {play(gateway, client.request(step)).header("x-refold-fold") for step in range(30, 60)}
     assert ("made" in folds) == (window is not None)
+
+
+TOO_LARGE = {
+    "type": "error",
+    "error": {"type": "request_too_large", "message": "Request exceeds the maximum size"},
+}
+
+
+@pytest.mark.parametrize(
+    "refuse", [answer_json(TOO_LARGE, 413), answer(413, b"<html>413 Request Entity Too Large</html>")]
+)
+def test_a_refusal_that_may_be_about_bytes_teaches_no_window(gateway, upstream, refuse):
+    """Screenshots have many bytes and few tokens: 32 MB of them fill a fifth of the window."""
+    client, fine = ClaudeCode(words=500), answer_json({})
+    upstream.script = [fine, refuse, fine]
+    play(gateway, client.request(STEPS - 1))
+    assert play(gateway, client.request(STEPS)).header("x-refold-fold") == "made"
+    folds = [play(gateway, client.request(step)).header("x-refold-fold") for step in range(STEPS + 1, 60, 3)]
+    assert set(folds) == {"ready"}
+    assert refold.count(upstream.seen[-1].json["messages"]) > refold.count(upstream.seen[1].json["messages"])
 
 
 def test_a_fold_is_taken_back_if_the_caller_leaves(upstream, store):

@@ -4,17 +4,20 @@ The key is here while a request of the caller is prepared and while the fold tha
 goes on. It is written nowhere.
 """
 
+import logging
 import threading
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 from refold.clients import Client, open_client
 from refold.core.compaction.flow import Answer, Ask
-from refold.errors import AnswerFailed, RefoldError
+from refold.errors import AnswerFailed, RefoldError, StoreError, describe_fault
 from refold.gateway.http.routes import VERSION, has_version
 from refold.gateway.http.upstream_addresses import leads_inside
+from refold.session.session import Session
 
+_LOGGER: Final = logging.getLogger("refold.gateway")
 _SCHEMES: Final = {"anthropic": "anthropic", "openai": "openai", "responses": "responses"}
 """The client of each wire: a summary is asked in the wire of its conversation."""
 _UPSTREAMS: Final = {"anthropic": "anthropic", "openai": "openai", "responses": "openai"}
@@ -130,3 +133,17 @@ class CallerSummariser:
         address += "" if has_version(address) else VERSION
         variables = {base: address, key: access.key}
         return open_client(self.name, total_seconds=self._seconds, environment=variables)
+
+
+def give_back_later(session: Session, summariser: CallerSummariser, wait: Callable[[], Any]) -> None:
+    """Give a key back when the fold in the background has ended."""
+
+    def work() -> None:
+        try:
+            session.run_flow(wait())
+        except StoreError as error:
+            _LOGGER.warning("a fold was not waited for (%s)", describe_fault(error))
+        finally:
+            summariser.give_back()
+
+    threading.Thread(target=work, name="refold-key", daemon=True).start()

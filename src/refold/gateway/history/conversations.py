@@ -13,6 +13,8 @@ from functools import partial
 from secrets import token_hex
 from typing import Any, Final, TypeVar
 
+import msgspec
+
 from refold import formats
 from refold.errors import RefoldError, StoreError, describe_fault
 from refold.gateway.history.known_conversations import Conversation, KnownConversations
@@ -32,7 +34,6 @@ _INLINE_BYTES: Final = 256 * 1024
 Larger ones are read in a thread, so that the streams of others do not stall."""
 _CLOSING_SECONDS: Final = 10.0
 """Seconds that session calls get to end when the gateway is closed."""
-_USUAL_WINDOW: Final = 128_000
 _BYTES_PER_TOKEN: Final = 4
 _NEW: Final = "new session: shares no assistant message with any known one"
 _NEW_BY_ID: Final = "session by the client's own id: shares no assistant message with any other"
@@ -72,7 +73,7 @@ class Conversations:
                 split, history = self._read(request, known)
             else:
                 split, history = await self._work(self._read, request, known)
-        except (RefoldError, ValueError, RecursionError):  # a list that nobody can read
+        except (RefoldError, ValueError, RecursionError, msgspec.MsgspecError):  # nobody can read it
             row.explain("its messages cannot be read")
             return Turn(fold="none")
         if split is None or history is None or not history.names:
@@ -82,11 +83,11 @@ class Conversations:
         if request.counts:
             row.explain("it only counts tokens: no session is made for it")
             return self._go_on(split, history) or Turn(fold="none", model=split.model)
-        if not history.has_answer and not self._is_large(request):
-            row.explain("no session: it holds no answer of a model yet (a title, a ping, a first turn)")
-            return Turn(fold="none", model=split.model)  # a title, a ping, a first turn
         late = None
         try:
+            if not history.has_answer and not self._is_large(request, split.model):
+                row.explain("no session: it holds no answer of a model yet (a title, a ping, a first turn)")
+                return Turn(fold="none", model=split.model)
             return await self._prepare(request, split, history)
         except StoreError as error:
             _warn_of_store(error)
@@ -205,9 +206,10 @@ class Conversations:
         known.keep(split.items, history, split.key)
         return split, history
 
-    def _is_large(self, request: HistoryRequest) -> bool:
+    def _is_large(self, request: HistoryRequest, model: str) -> bool:
         """True if a history without an answer is above half of the window: soon it may not fit."""
-        window = self._options.window or _USUAL_WINDOW
+        policy = self._options.make_policy(request.hints.policy or self._options.policy)
+        window = self._calls.find_window(request) or policy.window(model).tokens
         return len(request.body) > window * _BYTES_PER_TOKEN / 2
 
     def _go_on(self, split: SplitBody, history: NamedHistory, reason: str = "") -> Turn | None:
@@ -227,11 +229,9 @@ class Conversations:
 
     def _find_open(self, request: HistoryRequest, history: NamedHistory) -> Conversation | None:
         """Return the conversation that the caller names, or that ends where the history goes on."""
-        named, policy = request.hints.session, request.hints.policy
-        found = self._get(named, request) if named else self._known.find(history.names)
-        if found is not None and policy:
-            found.policy = policy
-        return found
+        found = self._known.find(history.names)
+        name = request.hints.session or (found and found.name)
+        return self._get(name, request) if name else None
 
     async def _find_stored(self, request: HistoryRequest, history: NamedHistory) -> Conversation:
         """Return the conversation that shares most with the history; a new one if none does."""

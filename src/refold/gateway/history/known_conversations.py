@@ -91,10 +91,9 @@ class KnownConversations:
         return len(self._known)
 
     def get(self, name: str, policy: str) -> Conversation:
-        """Return the conversation of a name, made with this policy if it is new."""
-        known = self._known.get(name)
-        if known is None:
-            known = self._known[name] = Conversation(name, policy)
+        """Return the conversation of a name, which has this policy from now on."""
+        known = self._known.setdefault(name, Conversation(name, policy))
+        known.policy = policy
         self._known.move_to_end(name)
         while len(self._known) > _MOST:
             for tip in self._known.popitem(last=False)[1].tips:

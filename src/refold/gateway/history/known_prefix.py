@@ -9,7 +9,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final, TypeVar, cast
 
 import msgspec
 
@@ -29,7 +29,15 @@ _ITEMS: Final = msgspec.json.Decoder(list[msgspec.Raw])
 _FIELDS: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _ESCAPED_LETTER: Final = re.compile(rb"\\u00[4-7]")
 """A letter of a name that is written as an escape, as nobody does who has nothing to hide."""
+_SURROGATES: Final = re.compile(
+    rb"\\u[dD](?:[89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|([89a-fA-F][0-9a-fA-F]{2}))"
+)
+"""A character as two escapes; with its group half of one, as programs write it that cut texts anywhere."""
+_PRIVATE: Final = range(0xE000, 0xF900)
+_MARK: Final = re.compile(rb"\\u[ef][0-9a-f]{3}")
+"""Characters that nobody defines: one that a request does not hold stands for half of another."""
 Fields = dict[str, msgspec.Raw]
+T = TypeVar("T", Fields, list[msgspec.Raw])
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +121,7 @@ class ListReader:
         """
         if len(body) >= LEAST_BYTES and self._place[-1] and (found := self._read_known(body, key)):
             return found
-        fields = _FIELDS.decode(body)
+        fields = _decode(_FIELDS, body)
         raw = fields.pop(key, None)
         return None if raw is None else (fields, self._read_list(body, bytes(raw)))
 
@@ -123,26 +131,26 @@ class ListReader:
         cut = None if known is None else known.cut_from(body)
         if known is None or cut is None or _may_name(key, cut[known.start :]):
             return None
-        fields = _FIELDS.decode(cut)
-        items = [*known.items, *_ITEMS.decode(bytes(fields.pop(key)))]
+        fields = _decode(_FIELDS, cut)
+        items = [*known.items, *_decode(_ITEMS, bytes(fields.pop(key)))]
         self._known, self._text, self._start = known, body, known.start
         return fields, items
 
     def _read_list(self, body: bytes, text: bytes) -> Sequence[msgspec.Raw]:
         """Read the messages of a request whose beginning is not known."""
         if len(text) < LEAST_BYTES:
-            return _ITEMS.decode(text)
+            return _decode(_ITEMS, text)
         if self._place[-1]:
             self._text, self._start = body, body.index(text)
-            return _ITEMS.decode(text)
+            return _decode(_ITEMS, text)
         # Without an id the first words tell; what stands around the list is then that of many conversations.
         self._place, self._text = (*self._place, text[:_HEAD_BYTES].decode("utf-8", "replace")), text
         known = self._prefixes.find(self._place)
         cut = None if known is None else known.cut_from(text)
         if known is None or cut is None:
-            return _ITEMS.decode(text)
+            return _decode(_ITEMS, text)
         self._known = known
-        return [*known.items, *_ITEMS.decode(cut)]
+        return [*known.items, *_decode(_ITEMS, cut)]
 
     def keep(self, items: Sequence[msgspec.Raw], history: NamedHistory, key: str) -> None:
         """Remember the request for the next one, without its last messages."""
@@ -161,6 +169,29 @@ class ListReader:
         """True if the list stands where it seems to: a request may name its field twice."""
         cut = prefix.cut_from(self._text)
         return cut is not None and not _may_name(key, cut[prefix.start :])
+
+
+def _decode(decoder: "msgspec.json.Decoder[T]", text: bytes) -> T:
+    """Take JSON apart, also where it holds halves of characters, which the decoder refuses."""
+    try:
+        return decoder.decode(text)
+    except msgspec.DecodeError:
+        plain = text.replace(b"\\\\", b"\0\0")  # what follows a backslash that is escaped is no escape
+        halves = {match[0] for match in _SURROGATES.finditer(plain) if match[1]}
+        unused = {b"\\u%04x" % code for code in _PRIVATE} - set(_MARK.findall(text))
+        if not halves or len(halves) > len(unused) or b"\0" in text:
+            raise
+        marks = dict(zip(halves, unused, strict=False))
+    marked = _SURROGATES.sub(lambda match: marks.get(match[0], match[0]), plain)
+    found: Any = decoder.decode(marked.replace(b"\0\0", b"\\\\"))
+    back = {mark: half for half, mark in marks.items()}
+
+    def restore(raw: msgspec.Raw) -> msgspec.Raw:
+        return msgspec.Raw(_MARK.sub(lambda match: back.get(match[0], match[0]), bytes(raw)))
+
+    if isinstance(found, dict):
+        return cast("T", {name: restore(raw) for name, raw in found.items()})
+    return cast("T", [restore(raw) for raw in found])
 
 
 def _may_name(key: str, text: bytes) -> bool:

@@ -16,17 +16,30 @@ from functools import partial
 from typing import Any, Final, cast
 from weakref import WeakValueDictionary
 
+from refold import formats
 from refold.calls.summariser import AskTarget
-from refold.core.compaction.budget import CROWDED, Budget
+from refold.core.compaction.budget import CROWDED
 from refold.core.overflow.detect import is_vague
 from refold.errors import StoreError, describe_fault
-from refold.gateway.history.caller_summaries import Access, CallerSummariser, find_summary_model
+from refold.gateway.history.caller_summaries import (
+    Access,
+    CallerSummariser,
+    find_summary_model,
+    give_back_later,
+)
 from refold.gateway.history.client_compaction import MARK, QUIET_TURNS, ends_with_order, keep_quiet
 from refold.gateway.history.hints import Hints
 from refold.gateway.history.known_conversations import Conversation
 from refold.gateway.history.known_prefix import KnownPrefixes
 from refold.gateway.history.memo import MessageMemo, NamedHistory
-from refold.gateway.history.sizes import FixedSizes, count_history, describe_fullness, estimate_came
+from refold.gateway.history.sizes import (
+    FixedSizes,
+    count_history,
+    describe_fullness,
+    estimate_came,
+    find_short_bytes,
+    fits_after,
+)
 from refold.gateway.history.split import SplitBody
 from refold.gateway.history.tenant_cap import TenantCap
 from refold.gateway.history.turns import Turn, View, write_turn
@@ -50,8 +63,6 @@ _SHARE_OF_MODEL: Final = 0.75
 """Share of a request's deadline that a summary may take; the rest is for a fold without a model."""
 _TENANT_CONNECTIONS: Final = 2
 """Connections of one tenant to PostgreSQL, whose servers take 100 by default; the address may name others."""
-_SHORT_BYTES: Final = 64 * 1024
-"""Bytes that a body may grow by to be taken in in the event loop: 5 ms, and a megabyte takes 30 ms."""
 _LEAST_DOUBTED: Final = 4_096
 """Tokens of a request that may be too large although no upstream says so: windows that small are told."""
 _NOBODY: Final = "refold-gateway"
@@ -154,12 +165,19 @@ class SessionCalls:
     ) -> Turn:
         """Take a history in and return what to send."""
         system, tools = self._memo.read_field(split.system), self._memo.read_field(split.tools)
-        window = self._find_window(request)
+        window = self.find_window(request)
         if conversation.plan is None and self._is_crowded(conversation, split, system, tools, window):
             return Turn(fold="bypassed;crowded", model=split.model)
-        session = self._open_session(conversation, request, split.model, window)
+        session = self._get_session(conversation, request.wire)
+        settings, wanted = session.state.settings, (split.model, request.endpoint, window)
+        is_other = (settings.model, settings.endpoint, conversation.window) != wanted
+        if is_other:
+            session.use(model=split.model, window=window, endpoint=request.endpoint)
+            conversation.window = window
         with self._lend_key(session, request), self._cap.hold(session):
             ready = _prepare(conversation, session, history.values, system=system, tools=tools)
+        if is_other:  # behind the history, so that a store that fails does not make it wait twice
+            self._note_session(conversation, request, split.model)
         return self._make_turn(conversation, session, _Asked(request, split, history), ready)
 
     def prepare_at_once(
@@ -206,7 +224,7 @@ class SessionCalls:
             return None
         if asked.orders_summary:  # a mark in the store follows
             return None
-        settings, window = session.state.settings, self._find_window(request)
+        settings, window = session.state.settings, self.find_window(request)
         same = (settings.model, settings.endpoint, conversation.window) == (model, request.endpoint, window)
         return session if same else None
 
@@ -222,7 +240,7 @@ class SessionCalls:
         size = count_history(session, history, conversation.size, is_whole=not has_folds)
         conversation.size = size
         came = estimate_came(session, size, ready.budget)
-        conversation.short_bytes = _find_short_bytes(request, ready.budget)
+        conversation.short_bytes = find_short_bytes(len(request.body), ready.budget)
         fold = "made" if ready.fold else "ready"
         request.row.explain(describe_fullness(session, ready))
         view = View(ready.messages, ready.origins, (came, ready.budget.used), fold, history.names[-1])
@@ -232,19 +250,25 @@ class SessionCalls:
         return replace(write_turn(conversation, split, view, has_folds=has_folds), room=ready.budget.room)
 
     def recover(self, conversation: Conversation, turn: Turn, wire: str, refusal: Any) -> Turn | None:
-        """Fold harder after a refusal; None if that is not possible, or another request came in between."""
-        if turn.split is None or turn.number != conversation.requests:
+        """Fold harder after a refusal; None if that is not possible."""
+        if (split := turn.split) is None:
             return None
         session, is_doubted = self._get_session(conversation, wire), is_vague(refusal)
         if is_doubted and not _is_large(conversation, session, turn):
             return None
+        instead = None
+        if turn.number != conversation.requests:  # another request came in between, and may have folded
+            refused, turn = turn, self._prepare_again(conversation, session, split, wire)
+            instead = turn if turn.body not in (None, refused.body) else None
+            if instead is not None and fits_after(refusal, refused.sent, turn.sent):
+                return instead
         folds, accounting = _find_folds(session), session.state.accounting
         window, written = accounting.learned_window, (conversation.plan, conversation.written)
         flow = observe(session.state, refusal, is_own=True)
         observed = session._run_without_store(flow)  # noqa: SLF001  # as its own `observe` does
         if not observed.send_again or observed.messages is None:
             accounting.learned_window = window if is_doubted else accounting.learned_window
-            return None
+            return instead
         budget, size = observed.budget, conversation.size
         used = 0 if budget is None else budget.used
         came = used if size is None else estimate_came(session, size, budget)
@@ -260,8 +284,21 @@ class SessionCalls:
                 if session.state.view.covering(fold) is None:
                     session.unfold(fold)
 
-        harder = write_turn(conversation, turn.split, view, has_folds=True)
+        harder = write_turn(conversation, split, view, has_folds=True)
         return replace(harder, undo=undo) if is_doubted else harder
+
+    def _prepare_again(
+        self, conversation: Conversation, session: Session, split: SplitBody, wire: str
+    ) -> Turn:
+        """Prepare a request a second time, behind the one that came in between."""
+        if session.model != split.model:
+            session.use(model=split.model, window=conversation.window)
+        history = self._memo.read_history(formats.get(wire), split.items, self._tenant)
+        system, tools = self._memo.read_field(split.system), self._memo.read_field(split.tools)
+        with self._cap.hold(session):
+            ready = session.prepare(history.values, system=system, tools=tools)
+        request = HistoryRequest(wire, b"", Hints(), session.state.settings.endpoint)
+        return self._make_turn(conversation, session, _Asked(request, split, history), ready)
 
     def observe(self, conversation: Conversation, wire: str, answer: Any) -> None:
         """Take in what an answer told of its usage."""
@@ -347,19 +384,7 @@ class SessionCalls:
             if wait is None:
                 summariser.give_back()
         if wait is not None:
-            _start_thread(_give_back_later, session, summariser, wait)
-
-    def _open_session(
-        self, conversation: Conversation, request: HistoryRequest, model: str, window: int | None
-    ) -> Session:
-        """Return the session of a conversation, with the model and the window of this request."""
-        session = self._get_session(conversation, request.wire)
-        settings = session.state.settings
-        if (settings.model, settings.endpoint, conversation.window) != (model, request.endpoint, window):
-            session.use(model=model, window=window, endpoint=request.endpoint)
-            conversation.window = window
-            self._note_session(conversation, request, model)
-        return session
+            give_back_later(session, summariser, wait)
 
     def _note_session(self, conversation: Conversation, request: HistoryRequest, model: str) -> None:
         """Note for the inspector what the log of a session does not tell: it may run in another process."""
@@ -384,7 +409,7 @@ class SessionCalls:
         except StoreError as error:
             _LOGGER.warning("a note for the inspector was not stored (%s)", describe_fault(error))
 
-    def _find_window(self, request: HistoryRequest) -> int | None:
+    def find_window(self, request: HistoryRequest) -> int | None:
         """Return the window that is not the model's usual one: the operator's, or that of a beta header."""
         if self.options.window is not None:
             return self.options.window
@@ -403,15 +428,6 @@ def _prepare(conversation: Conversation, session: Session, messages: list[Any], 
     return session.prepare(messages, **fixed)
 
 
-def _find_short_bytes(request: HistoryRequest, budget: Budget) -> int:
-    """Return how long a body may become before a fold may be due, or before it takes long to count.
-
-    A token has two bytes and more.
-    """
-    line = budget.room if budget.trigger_tokens is None else budget.trigger_tokens
-    return len(request.body) + min(2 * (line - budget.used), _SHORT_BYTES)
-
-
 def _mark_compaction(conversation: Conversation, session: Session) -> None:
     """Mark in the log that the client compacts here by itself."""
     conversation.quiet_turns = QUIET_TURNS
@@ -421,20 +437,6 @@ def _mark_compaction(conversation: Conversation, session: Session) -> None:
         _LOGGER.warning("a client's own compaction was not marked (%s)", describe_fault(error))
 
 
-def _start_thread(work: Callable[..., None], *arguments: Any) -> None:
-    threading.Thread(target=work, args=arguments, name="refold-key", daemon=True).start()
-
-
-def _give_back_later(session: Session, summariser: CallerSummariser, wait: Callable[[], Any]) -> None:
-    """Give a key back when the fold in the background has ended."""
-    try:
-        session.run_flow(wait())
-    except StoreError as error:
-        _LOGGER.warning("a fold was not waited for (%s)", describe_fault(error))
-    finally:
-        summariser.give_back()
-
-
 def _find_folds(session: Session) -> list[str]:
     """Return the names of the folds that shorten the history and stand in the view."""
     return [fold.name for fold in session.state.shortening_folds() if fold.standing]
@@ -442,6 +444,6 @@ def _find_folds(session: Session) -> list[str]:
 
 def _is_large(conversation: Conversation, session: Session, turn: Turn) -> bool:
     """True if a request is large for its window, or larger than all that were answered."""
-    used, report = turn.tokens[1] if turn.tokens else 0, session.state.accounting.report
+    used, report = turn.sent, session.state.accounting.report
     answered = conversation.answered or (report.usage.context if report else 0)
     return used >= turn.room / 2 or (bool(answered) and used > max(answered, _LEAST_DOUBTED))

@@ -7,12 +7,16 @@ from typing import Any, Final
 from refold.calls.measure import measure
 from refold.core.compaction.budget import Budget
 from refold.core.compaction.policy import Policy
+from refold.core.overflow.detect import overflow
+from refold.core.overflow.learned_windows import SHARE
 from refold.core.tokens.counting import Counter
 from refold.gateway.history.memo import NamedHistory
 from refold.gateway.history.split import SplitBody
 from refold.session.results import Ready
 from refold.session.session import Session
 
+_SHORT_BYTES: Final = 64 * 1024
+"""Bytes that a body may grow by to be taken in in the event loop: 5 ms, and a megabyte takes 30 ms."""
 _MOST_MEASURED: Final = 64
 """System prompts and tools whose sizes are remembered; a client's own have some 100 kB."""
 
@@ -101,3 +105,20 @@ def describe_fullness(session: Session, ready: Ready) -> str:
         return f"fills {budget.ratio:.0%} of the room, {when}"
     filled = (budget.used + before - after) / room
     return f"filled {filled:.0%} of the room, {when}: brought to {budget.ratio:.0%}"
+
+
+def find_short_bytes(size: int, budget: Budget) -> int:
+    """Return how long a body may become before a fold may be due, or before it takes long to count.
+
+    A token has two bytes and more.
+    """
+    line = budget.room if budget.trigger_tokens is None else budget.trigger_tokens
+    return size + min(2 * (line - budget.used), _SHORT_BYTES)
+
+
+def fits_after(refusal: Any, refused: int, tokens: int) -> bool:
+    """True if a request may be taken after another one was refused for its size, both by our own count."""
+    if (info := overflow(refusal)) is None:
+        return False
+    share = SHARE if info.limit is None else info.limit / (info.requested or refused or 1)
+    return tokens <= refused * share

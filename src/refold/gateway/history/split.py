@@ -19,7 +19,6 @@ _ELSEWHERE: Final = ("previous_response_id", "conversation")
 """Fields that say that a part of the history is at the provider. `store` is none of them: it says what
 becomes of the answer, and clients that send their whole history set it as well, or leave it
 to the provider."""
-_UNREADABLE: Final = (msgspec.MsgspecError, UnicodeDecodeError, ValueError, RecursionError)
 
 ReadRequest = Callable[[bytes, str], tuple[Mapping[str, msgspec.Raw], Sequence[msgspec.Raw]] | None]
 Part = bytes | int
@@ -44,7 +43,9 @@ class SplitBody:
     @property
     def is_elsewhere(self) -> bool:
         """True if a part of the history is at the provider, so that this list is not all of it."""
-        return any(self.read(name) for name in _ELSEWHERE)
+        thread = self.read("thread")  # one that is only created here has the whole list
+        continues = isinstance(thread, dict) and thread.get("type") == "continue"
+        return continues or any(self.read(name) for name in _ELSEWHERE)
 
     @property
     def system(self) -> msgspec.Raw | None:
@@ -77,7 +78,7 @@ class SplitBody:
 
 
 def split_body(body: bytes, wire: str, read_request: ReadRequest) -> SplitBody | None:
-    """Return the parts of a body; None if it is no request with a list of messages.
+    """Return the parts of a body; None if it has no list of messages. A body that is no JSON is an error.
 
     read_request   takes a request apart: its other fields, and the messages in the field that it is given
     """
@@ -89,7 +90,7 @@ def split_body(body: bytes, wire: str, read_request: ReadRequest) -> SplitBody |
         fields, items = found
         model = json.loads(bytes(fields.get("model", b'""')))
         return SplitBody(fields, key, items, wire, model if isinstance(model, str) else "")
-    except _UNREADABLE:
+    except msgspec.ValidationError:  # it is JSON in another shape
         return None
 
 

@@ -57,6 +57,11 @@ class Turn:
     """Takes back the fold of a refusal that may mean anything, if a smaller request is refused, too."""
 
     @property
+    def sent(self) -> int:
+        """Its tokens as it goes on; 0 if they are not known."""
+        return self.tokens[1] if self.tokens else 0
+
+    @property
     def headers(self) -> dict[str, str]:
         """The headers that tell the caller of it."""
         headers = {FOLD_HEADER: self.fold}

@@ -15,10 +15,11 @@ T = TypeVar("T")
 _FIRST_SECONDS: Final = 1.0
 _LONGEST_SECONDS: Final = 30.0
 """Seconds after which a failed store is tried again: at first soon, then more and more rarely."""
-_ABOUT_ONE_SESSION: Final = (Conflict, LogCorrupt, LogTooNew, StoreBusy)
+_ABOUT_ONE_SESSION: Final = (Conflict, LogCorrupt, LogTooNew)
 """Errors that do not tell that the store is gone."""
 _OWN: Final = frozenset({"address", "close"})
 """What needs no answer of the store."""
+_WRITES: Final = frozenset({"append", "put_note", "claim", "release", "offer", "take"})
 
 
 class StoreIsDown(StoreError):
@@ -32,6 +33,8 @@ class StoreBreaker:
         self._seconds = 0.0
         self._until = 0.0
         self._is_tried = False
+        self._is_busy = False
+        """True if it failed because others held it: that it can be read says nothing then."""
 
     @property
     def is_open(self) -> bool:
@@ -48,27 +51,31 @@ class StoreBreaker:
             raise StoreIsDown("the store failed a moment ago; it is tried again soon")
         self._is_tried = self.is_open
 
-    def note_failure(self, now: float) -> None:
-        """Note that the store has failed."""
-        self._seconds = min(max(_FIRST_SECONDS, self._seconds * 2), _LONGEST_SECONDS)
-        self._until, self._is_tried = now + self._seconds, False
+    def note_failure(self, now: float, *, is_busy: bool = False) -> None:
+        """Note that the store has failed; calls that began beside the one that found it out tell no more."""
+        if now >= self._until:
+            self._seconds = min(max(_FIRST_SECONDS, self._seconds * 2), _LONGEST_SECONDS)
+            self._until = now + self._seconds
+        self._is_tried, self._is_busy = False, is_busy
 
-    def note_success(self) -> None:
+    def note_success(self, *, has_written: bool = False) -> None:
         """Note that the store has answered."""
-        self._seconds, self._is_tried = 0.0, False
+        self._is_tried = False
+        if has_written or not self._is_busy:
+            self._seconds, self._until, self._is_busy = 0.0, 0.0, False
 
-    def watch(self, call: Callable[[], T]) -> T:
+    def watch(self, call: Callable[[], T], *, writes: bool = False) -> T:
         """Make a call of the store, unless it is left alone, and note how it ended."""
         self.begin_call(time.monotonic())
         try:
             result = call()
         except _ABOUT_ONE_SESSION:
-            self.note_success()
+            self.note_success(has_written=writes)
             raise
-        except BaseException:
-            self.note_failure(time.monotonic())
+        except BaseException as error:
+            self.note_failure(time.monotonic(), is_busy=isinstance(error, StoreBusy))
             raise
-        self.note_success()
+        self.note_success(has_written=writes)
         return result
 
 
@@ -84,7 +91,7 @@ class WatchedStore:
             return value
 
         def call(*arguments: Any, **options: Any) -> Any:
-            result = self._breaker.watch(lambda: value(*arguments, **options))
+            result = self._breaker.watch(lambda: value(*arguments, **options), writes=name in _WRITES)
             return self._iterate(result) if isinstance(result, Iterator) else result
 
         return call

@@ -1,5 +1,6 @@
 """Take in a provider's answer: usage to build on, a refusal to recover from, a fold that did not help."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
@@ -15,6 +16,7 @@ from refold.core.messages.speakers import find_user_turns
 from refold.core.models.prices import Spent
 from refold.core.overflow import learned_windows
 from refold.core.overflow.detect import OverflowInfo, find_block_refusal, is_thinking_refusal, overflow
+from refold.core.overflow.error_text import collect_evidence
 from refold.core.overflow.silent_truncation import cut_silently, implied_limit
 from refold.core.tokens.calibration import (
     LARGEST_WINDOW,
@@ -54,6 +56,10 @@ from refold.session.steps.native.refused_blocks import replace_refused
 LEAST_LIMIT: Final = 512
 """A limit that is believed for one turn: no server is started with less. A lower number is no limit."""
 
+_OF_BODY: Final = re.compile(r"\b413\b|(?:request|entity|payload|content|body)[ _]too[ _]large")
+_OF_TOKENS: Final = re.compile(r"token|context|prompt|input")
+"""Words of refusals: of the body, whose bytes are limited too, and of the model's window."""
+
 
 def observe(state: SessionState, answer: Any, *, is_own: bool = False) -> SessionFlow[Observed]:
     """Take in a response or an error, and return whether to send the turn again.
@@ -76,7 +82,7 @@ def observe(state: SessionState, answer: Any, *, is_own: bool = False) -> Sessio
             return Observed(
                 reason=f"no refusal of this request: it names {named:,} tokens, {sent:,} were sent"
             )
-        return (yield from _recover(state, refusal))
+        return (yield from _recover(state, refusal, teaches=not _may_mean_bytes(answer, refusal)))
     # the words of a model are no refusal, so an answer is looked at only if it is an error
     is_error = isinstance(answer, BaseException) or (isinstance(answer, Mapping) and "error" in answer)
     if is_error and (why := (yield from _replace_refused(state, answer))):
@@ -314,16 +320,29 @@ def _undo_trial(state: SessionState, trial: TrialFold, context: int) -> SessionF
     return name
 
 
-def _recover(state: SessionState, info: OverflowInfo, *, stated: bool = True) -> SessionFlow[Observed]:
+def _may_mean_bytes(error: Any, info: OverflowInfo) -> bool:
+    """True if a refusal may be about bytes, as Anthropic's 413 is: screenshots have many, and few tokens."""
+    if (info.limit, info.requested) != (None, None):
+        return False
+    evidence = collect_evidence(error)
+    text = "\n".join(text for facts in evidence for text in facts.texts).lower()
+    is_413 = any(413 in facts.statuses for facts in evidence)
+    return (is_413 or _OF_BODY.search(text) is not None) and _OF_TOKENS.search(text) is None
+
+
+def _recover(
+    state: SessionState, info: OverflowInfo, *, stated: bool = True, teaches: bool = True
+) -> SessionFlow[Observed]:
     """Learn the window and fold below what was sent; a second refusal of one turn is an error.
 
-    stated   True if the provider named the limit; an inferred one holds in this session only
+    stated    True if the provider named the limit; an inferred one holds in this session only
+    teaches   False if the refusal may be about something else than tokens
     """
     accounting, settings = state.accounting, state.settings
     known = yield from context_state(state)
     sent = _find_request(state, info.requested).estimate
     learned = learned_windows.learn_from_refusal(known.window.tokens, info, sent=sent, at=state.now())
-    if learned is not None and learned_windows.agrees_with_request(info, sent):
+    if teaches and learned is not None and learned_windows.agrees_with_request(info, sent):
         if stated and learned.stated:  # a guess is for this session only
             note, key = learned.note, learned_windows.note_key(settings.endpoint, settings.model or "")
             yield StoreCall(lambda: state.log.put_note(key, note))

@@ -103,6 +103,20 @@ def test_sighup_reads_the_settings_again(tmp_path, upstream):
         assert ask(address) == 200
 
 
+def test_looks_of_the_operator_at_tenants_are_lines_on_standard_error(tmp_path):
+    secrets = {"REFOLD_SERVE_TENANT_SECRET": "a secret of the server", "REFOLD_SERVE_INSPECT_TOKEN": "t" * 40}
+    with serving(tmp_path, "--port", "0", REFOLD_SERVE_TENANCY="key", **secrets) as process:
+        address = address_in(process.stdout.readline())
+        cookie = f"refold-inspect-{address.rpartition(':')[2]}={'t' * 40}"
+        look = urllib.request.Request(f"{address}/inspect/api/sessions", headers={"Cookie": cookie})
+        with urllib.request.urlopen(look, timeout=LIMIT) as reply:
+            assert reply.status == 200
+        process.send_signal(signal.SIGTERM)
+        _, err = process.communicate(timeout=LIMIT)
+    assert err.endswith(" the operator looked at /api/sessions of tenant ''\n")
+    assert "t" * 40 not in err
+
+
 @pytest.mark.parametrize(
     ("args", "variables", "words"),
     [

@@ -41,6 +41,22 @@ def test_a_half_sent_header_is_closed(upstream):
         assert connection.recv(10) == b""
 
 
+def test_a_half_sent_header_is_closed_on_a_connection_that_was_answered(upstream):
+    """A connection that sends nothing is kept meanwhile."""
+    with (
+        running_gateway(upstream, header_seconds=0.2) as gateway,
+        connect(gateway) as idle,
+        connect(gateway) as half,
+    ):
+        for connection in (idle, half):
+            connection.sendall(write_request(gateway, "GET", "/healthz", b"", []))
+            assert read_reply(connection).status == 200
+        half.sendall(b"POST /v1/messages HTTP/1.1\r\nHost: loc")
+        assert half.recv(10) == b""
+        idle.sendall(write_request(gateway, "POST", "/v1/messages", b"{}", []))
+        assert read_reply(idle).status == 200
+
+
 def test_a_request_in_time_outlives_the_deadline_of_headers(upstream):
     waiting = threading.Event()
     upstream.script = [lambda line: (waiting.wait(LIMIT), answer_json({})(line))]
@@ -183,6 +199,21 @@ def test_an_upstream_that_is_lost_behind_its_headers_is_a_502(gateway, upstream,
     assert len(upstream.seen) == 1
 
 
+@pytest.mark.parametrize("path", ["/v1/messages", "/v1/files"])
+@pytest.mark.parametrize("kind", ["text/event-stream", "text/plain"])
+def test_an_answer_that_is_lost_is_no_success(gateway, upstream, path, kind):
+    upstream.script = [stream(b"data: {}\n\n", end=False, kind=kind)]
+    assert post(gateway, path, {}).status == 200
+    gateway.call(gateway.gateway.drain)
+    (row,) = gateway.gateway.traffic.list_rows(None, 0, 9)["rows"]
+    assert row["outcome"] == "upstream-lost"
+    assert row["why"].endswith("the upstream was lost before the end of its answer")
+    assert gateway.gateway.traffic.list_rows(None, 0, 9)["rates"]["errors"] == 1
+    numbers = gateway.gateway.metrics.write().decode()
+    assert 'outcome="upstream-lost"' in numbers
+    assert 'outcome="2xx"' not in numbers
+
+
 def test_a_stream_that_falls_silent_is_ended(upstream):
     def fall_silent(line):
         line.send(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: {}\n\n")
@@ -296,6 +327,58 @@ def test_a_request_line_cannot_name_a_host(gateway, upstream):
         )
         reply = read_reply(connection)
     assert (reply.status, reply.header("x-refold-error")) == (400, "target")
+    assert not upstream.seen
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("/v1/models/..", "/v1/models/../files", "/v1/./models", "/../models", "/v1/messages/%2E%2e/files"),
+        *("/v1/models/..%2ffiles", "/v1/models/a%5C..%5cfiles", "/v1/models/..;a=1/files", "/v1/models/..#a"),
+        *("/v1/models\\..\\files", "/v1/models/%252e%252e/files", "/v1/models/..?a=1"),
+    ],
+)
+def test_no_path_leads_upwards(gateway, upstream, path):
+    """A server behind the upstream's address would go there, out of the path of that address."""
+    reply = send(gateway, "GET", path, b"", [("x-api-key", "k")])
+    assert (reply.status, reply.header("x-refold-error")) == (400, "target")
+    assert reply.json["type"] == "error"
+    assert not upstream.seen
+
+
+@pytest.mark.parametrize(
+    "path", ["/v1/models/gpt-4.1", "/v1/models/...", "/v1/models/a..b?at=/../x", "/v1/.a"]
+)
+def test_other_dots_are_passed_on(gateway, upstream, path):
+    assert send(gateway, "GET", path).status == 200
+    assert upstream.seen[0].path == path
+
+
+CANARY = b"sk-ant-CANARY"
+START = b"POST /v1/messages HTTP/1.1\r\nHost: localhost\r\n"
+END = b"\r\nContent-Length: 2\r\n\r\n{}"
+
+
+@pytest.mark.parametrize(
+    "request_bytes",
+    [
+        START + b"x-api-key: " + CANARY + b"\x01" + END,
+        (START + b"x-api-key: " + CANARY + END).replace(b"\r\n", b"\n"),
+        START + b"Authorization: Bearer\r\n " + CANARY + END,
+        START + b"x-api-key: " + CANARY + b"a" * 70_000 + END,
+        b"GET /v1beta/models?key=" + CANARY + b"\x01 HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    ],
+    ids=["control character", "LF", "folded line", "long", "query"],
+)
+def test_what_is_no_http_gets_a_fixed_answer(gateway, upstream, caplog, request_bytes):
+    """Neither the answer nor a log quotes the request, which may hold a key."""
+    caplog.set_level(logging.DEBUG)
+    with connect(gateway) as connection:
+        connection.sendall(request_bytes)
+        reply = read_reply(connection)
+    assert (reply.status, reply.header("x-refold-error")) == (400, "request")
+    assert reply.json["error"]["type"] == "invalid_request_error"
+    assert CANARY.decode() not in caplog.text + reply.body.decode() + str(reply.headers)
     assert not upstream.seen
 
 
@@ -526,7 +609,12 @@ def test_an_internal_name_leads_inside(upstream):
 
 
 def test_headers_that_are_too_long_are_refused(gateway, upstream):
-    """Up to 64 kB a header goes through."""
-    assert send(gateway, "POST", "/v1/messages", b"{}", [("x-long", "a" * 60_000)]).status == 200
-    assert send(gateway, "POST", "/v1/messages", b"{}", [("x-long", "a" * 70_000)]).status == 400
-    assert len(upstream.seen) == 1
+    """Up to 64 kB go through, in one header or in all of them together."""
+    for sizes, status in (([60_000], 200), ([70_000], 400), ([30_000] * 2, 200), ([30_000] * 3, 400)):
+        headers = [("x-long", "a" * size) for size in sizes]
+        reply = send(gateway, "POST", "/v1/messages", b"{}", headers)
+        assert (reply.status, reply.header("x-refold-error")) == (
+            status,
+            "request" if status == 400 else None,
+        )
+    assert len(upstream.seen) == 2

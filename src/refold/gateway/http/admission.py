@@ -2,6 +2,7 @@
 
 import hmac
 import re
+from itertools import chain
 from typing import Final
 
 from aiohttp import web
@@ -13,6 +14,9 @@ from refold.inspector.options import LOOPBACK_NAMES, is_loopback
 TOKEN_HEADER: Final = "x-refold-token"  # noqa: S105  # the name of the header
 _HOST: Final = re.compile(r"(\[[0-9A-Fa-f:.]{2,45}\]|[A-Za-z0-9._-]{1,253})(?::\d{1,5})?")
 """A name or an address with or without a port; anything else may be read differently by another program."""
+MAX_HEADER_BYTES: Final = 2**16
+_DOT_SEGMENT: Final = re.compile(r"(?i)([/\\]|%(25)*(2f|5c))(\.|%(25)*2e){1,2}([/\\;#]|%(25)*(2f|5c|3b)|\Z)")
+"""A part of a path that is `.` or `..` for a server which decodes it, perhaps more than once."""
 
 
 def admit(request: web.BaseRequest, options: GatewayOptions, *, is_probe: bool) -> None:
@@ -32,9 +36,13 @@ def admit(request: web.BaseRequest, options: GatewayOptions, *, is_probe: bool) 
 
 
 def _check_target(request: web.BaseRequest) -> None:
-    """Refuse a target that names a host of its own: a caller chooses no upstream."""
+    """Refuse a target that names a host of its own, or leads out of the paths that are checked later."""
     if not request.raw_path.startswith("/"):
         raise Refusal(400, "target", "the request line must hold a path")
+    if _DOT_SEGMENT.search(request.raw_path.partition("?")[0]):
+        raise Refusal(400, "target", "the path must have no part that is . or ..")
+    if sum(map(len, chain.from_iterable(request.raw_headers))) > MAX_HEADER_BYTES:
+        raise Refusal(400, "request", f"the headers are larger than {MAX_HEADER_BYTES:,} bytes")
 
 
 def _check_host(hosts: list[str], options: GatewayOptions) -> None:

@@ -31,7 +31,7 @@ _EVENT_BYTES: Final = 64 * 1024
 _EVENT_END: Final = b"\n\n"
 _WHOLE_EVENTS: Final = re.compile(rb"(?s:.*)(?:\n\n|\n\r\n|\r\r)(?::[^\n]*\n)*")
 """All events up to the last one that is at its end; the comments behind it keep a caller awake."""
-_LOST: Final = ("upstream-lost", "the upstream was lost before the end of its answer")
+LOST: Final = ("upstream-lost", "the upstream was lost before the end of its answer")
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +161,7 @@ class Answer:
             seconds = self._since + _HEADER_SECONDS - asyncio.get_running_loop().time()
             await self.hold(seconds=seconds, max_bytes=1, look=lambda _piece: True)
         if self.lost and not self.held:
-            raise Refusal(502, *_LOST)
+            raise Refusal(502, *LOST)
         headers = forward_response_headers(self.upstream.raw_headers)
         headers.update(own_headers)
         make = _WholeResponse if self.upstream.content.is_eof() else web.StreamResponse
@@ -210,7 +210,7 @@ class Answer:
         """Tell a reader of whole events that the rest is lost; else the connection breaks."""
         # a length that the upstream named has no room for one event more
         if self.is_stream and self._end == _EVENT_END and "Content-Length" not in self.upstream.headers:
-            await response.write(write_error_event(self._wire, *_LOST))
+            await response.write(write_error_event(self._wire, *LOST))
             await response.write_eof()
         elif request.transport is not None:
             request.transport.abort()

@@ -47,7 +47,7 @@ class Door:
     """Lets requests in that may look, and says whose they are."""
 
     def __init__(self, options: InspectorOptions, port: int, clock: Callable[[], float] = time.time) -> None:
-        self._options, self._port, self._clock = options, port, clock
+        self.options, self.port, self._clock = options, port, clock
         self._token = options.token or token_urlsafe(_TOKEN_BYTES)
         self._scheme = "https" if options.certificate or options.behind_proxy else "http"
         self._cookie = f"refold-inspect-{port}"  # cookies of one name are shared between ports
@@ -62,7 +62,7 @@ class Door:
         return self._sign(f"{tenant}.{int(self._clock() + _TENANT_SECONDS):x}")
 
     def _sign(self, words: str) -> str:
-        secret = self._options.tenant_secret or self._token
+        secret = self.options.tenant_secret or self._token
         key = hmac.digest(secret.encode(), b"refold inspector", sha256)
         return f"{words}.{hmac.digest(key, words.encode(), sha256).hex()}"
 
@@ -79,11 +79,11 @@ class Door:
         if match is None:
             return False
         name, port = match[1].lower(), int(match[2] or _USUAL_PORTS[self._scheme])
-        allowed = {entry.lower() for entry in self._options.allow_hosts}
+        allowed = {entry.lower() for entry in self.options.allow_hosts}
         if name in allowed or f"{name}:{port}" in allowed:
             return True
-        own = {*LOOPBACK_NAMES, self._options.host.lower()} - {"0.0.0.0", "[::]", "::"}  # noqa: S104  # no names
-        return name in own and port == self._port
+        own = {*LOOPBACK_NAMES, self.options.host.lower()} - {"0.0.0.0", "[::]", "::"}  # noqa: S104  # no names
+        return name in own and port == self.port
 
     def find_visitor(self, request: web.BaseRequest) -> Visitor | None:
         """Return whose cookie came; None if none of ours did."""
@@ -127,7 +127,7 @@ class Door:
 
     def check_write(self, request: web.BaseRequest) -> None:
         """Refuse a write that a page of another origin could have sent."""
-        if self._options.read_only:
+        if self.options.read_only:
             raise ApiError("read-only", "this inspector only shows: it was started with --inspect-read-only")
         kinds = request.headers.getall("Content-Type", [])
         if len(kinds) != 1 or kinds[0].partition(";")[0].strip().lower() != "application/json":

@@ -201,7 +201,10 @@ class Traffic:
             "open": sum(row.times.total_ms is None for row in rows),
             "added_p50_ms": median(added) if added else None,
             "folds_per_minute": sum(row.fold.startswith("made") for row in minute),
-            "errors": sum(bool(row.statuses) and row.statuses[-1] >= 400 for row in minute),
+            "errors": sum(
+                row.outcome == "upstream-lost" or (bool(row.statuses) and row.statuses[-1] >= 400)
+                for row in minute
+            ),
         }
 
 

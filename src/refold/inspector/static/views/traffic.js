@@ -40,7 +40,7 @@ export function makeFilter(text) {
 
 function cells(row) {
   const cell = (name, content, title) => html`<span role="gridcell" class=${`t-${name}`} title=${title}>${content}</span>`;
-  const isBad = row.status >= 400;
+  const isBad = row.status >= 400 || row.outcome === 'upstream-lost';
   const address = link.session({ name: row.session, tenant: row.tenant });
   const session = row.session ? html`<a href=${address} tabindex="-1">${plain(shortId(row.session), 60)}</a>` : '–';
   return [

@@ -57,6 +57,8 @@ class Case:
     begun: list[str] = field(default_factory=list)
     acked: set[str] = field(default_factory=set)
     done: Counter[str] = field(default_factory=Counter)
+    answers: list[str] = field(default_factory=list)
+    """What the model said, whole."""
     views: list[list[Any]] = field(default_factory=list)
     """What each session shows at the end."""
     wrong: list[str] = field(default_factory=list)
@@ -76,7 +78,8 @@ class Case:
         await self.pause(_SLOW_MODEL)
         if self.chance.random() < 0.05:
             raise ConnectionError("the model is away")
-        return _SAW + " ".join(seen)
+        self.answers.append(_SAW + " ".join(seen))
+        return self.answers[-1]
 
 
 @contextmanager
@@ -193,7 +196,7 @@ def looked_at(case: Case, store: Store) -> Iterator[str]:
     yield from _said_wrong(case, [_token(one) for one in stored if one.kind == "said"])
     with refold.open(SESSION, store=store, window=3_000) as fresh:
         path, shown = fresh.log(), fresh.view()
-    yield from _folds_wrong(path)
+    yield from _folds_wrong(path, case.answers)
     view = project(path)
     if any(held != shown for held in case.views):
         yield "a session holds another view than the log has"
@@ -235,8 +238,11 @@ def _said_wrong(case: Case, stored: list[str]) -> Iterator[str]:
         yield f"not in the order they were said: {mixed}"
 
 
-def _folds_wrong(path: list[Entry]) -> Iterator[str]:
-    """Summaries that stand for what their model had not seen, as it was said or as a fold told it."""
+def _folds_wrong(path: list[Entry], whole: list[str]) -> Iterator[str]:
+    """Summaries that stand for what their model had not seen, as it was said or as a fold told it.
+
+    whole   what the model answered: of a summary that is too long for its room, the end is cut off
+    """
     said = {one.said: _token(one) for one in path if one.kind == "said"}
     folds = [one for one in path if one.kind == "fold"]
     texts = {one.name: [_text(put) for put in fold_messages(one)] for one in folds}
@@ -248,11 +254,15 @@ def _folds_wrong(path: list[Entry]) -> Iterator[str]:
             answered = answers[fold.name][place]  # whole, also where the view shows less of it
             if _SAW not in answered:
                 continue
+            if answered.endswith("…"):
+                answered = max((each for each in whole if each.startswith(answered[:-1])), key=len)
             covered, taken = _covered(own), set[str]()
             for piece in _taken_by(fold, place):
                 numbers = covered.intersection(_numbers(view, piece))
                 if isinstance(piece, Replacement) and numbers:
-                    taken.update(_TOKEN.findall(_FACTS.sub("", texts[piece.fold][piece.place])))
+                    # An earlier summary may also speak of messages behind it, which stay.
+                    heard = set(_TOKEN.findall(_FACTS.sub("", texts[piece.fold][piece.place])))
+                    taken |= heard & {said.get(number, "") for number in covered}
                 elif isinstance(piece, MessageRange):
                     taken.update(said.get(number, f"#{number}, which nobody said") for number in numbers)
             if not covered:

@@ -400,7 +400,28 @@ def test_an_office_file_counts_its_text(monkeypatch):
     assert document_tokens(File(data=text(short))) < 40
 
 
-@pytest.mark.parametrize("data", [archive(photo=b"x" * 900), b"PK\x03\x04" + b"\x93" * 900])
+HOSTILE = [
+    b"%PDF-1.7\n" + b"/ObjStm" * 9_000,
+    b"%PDF-1.7\n" + b"/ObjStm stream\n" * 9_000,
+    b"%PDF-1.7\n" + b"/ObjStm stream\nx endstream " * 9_000,
+    archive(**{"a.xml": b"<" * 900_000}),
+]
+
+
+@pytest.mark.parametrize("data", HOSTILE, ids=("names", "no end", "no deflate", "no tag"))
+def test_a_hostile_file_is_counted_in_little_work(data):
+    assert 0 < document_tokens(File(data=text(data))) <= MOST_TOKENS
+
+
+def test_an_archive_of_too_many_parts_counts_by_bytes(monkeypatch):
+    monkeypatch.setattr(images, "MOST_PARTS", 2)
+    data = archive(**{f"{number}.xml": b"<a>words</a>" for number in range(3)})
+    assert document_tokens(File(data=text(data))) == math.ceil(len(data) / images.PACKED_BYTES)
+
+
+@pytest.mark.parametrize(
+    "data", [archive(photo=b"x" * 900), b"PK\x03\x04" + b"\x93" * 900], ids=("no text", "broken")
+)
 def test_another_archive_counts_by_bytes(data):
     assert document_tokens(File(data=text(data))) == math.ceil(len(data) / images.PACKED_BYTES)
 

@@ -18,6 +18,7 @@ from refold.core.facts.rules_files import find_rules_reads
 from refold.core.facts.sentences import (
     LONGEST,
     classify_sentence,
+    has_rule_words,
     is_decision,
     is_promise,
     may_be_rule,
@@ -282,7 +283,9 @@ def _find_middle_rules(text: str) -> list[str]:
     middle = text[SAID_CHARS // 2 : -SAID_CHARS // 2][:MIDDLE_CHARS] if len(text) > SAID_CHARS else ""
     if not middle:
         return []
-    sentences = (each for each in _find_own_sentences(middle) if len(each) <= LONGEST and may_be_rule(each))
+    sentences = (
+        each for each in _find_own_sentences(middle) if len(each) <= LONGEST and has_rule_words(each)
+    )
     return [each for each in sentences if classify_sentence(each)[0] in FIRM_KINDS][:MIDDLE_RULES]
 
 

@@ -191,9 +191,12 @@ def classify_sentence(sentence: str) -> tuple[str, float]:
 
 def may_be_rule(sentence: str) -> bool:
     """False for a long sentence without any of the words that rules are made of."""
-    if len(sentence) <= _PLAIN_RULE_CHARS or not sentence.isascii():
-        return True
-    return not word_lists()["triggers"].isdisjoint(split_words(sentence))
+    return len(sentence) <= _PLAIN_RULE_CHARS or has_rule_words(sentence)
+
+
+def has_rule_words(sentence: str) -> bool:
+    """True if a sentence has a word that sure rules are made of, or may be in another language."""
+    return not sentence.isascii() or not word_lists()["triggers"].isdisjoint(split_words(sentence))
 
 
 def _classify(sentence: str, body: str, words: list[str], holds: float) -> str:

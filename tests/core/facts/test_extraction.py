@@ -44,10 +44,16 @@ class TestPeople:
         rules = [fact.text for fact in found.facts if fact.kind == "constraint"]
         assert {f"Never rename {name}.py without asking me." for name in "abcdefghij"} <= {*rules}
 
+    @pytest.mark.parametrize("before", range(2_940, 3_010, 10))
+    def test_a_rule_where_the_read_ends_meet_the_middle_is_whole(self, before):
+        text = "It is old. " * 2_000
+        found = facts(user(f"{text[:before]}\nNever rename the table of orders.\n{text}"))
+        assert ("Never rename the table of orders.", "") in told(found, "constraint")
+
     def test_of_a_long_text_that_was_pasted_not_too_much_is_noted(self):
         found = facts(user("Read this.\n" + "".join(f"You must never do thing {n}.\n" for n in range(900))))
         middle = [fact for fact in found.facts if fact.weight == extraction.MIDDLE_WEIGHT]
-        assert len(middle) == extraction.MIDDLE_RULES
+        assert 0 < len(middle) <= extraction.MIDDLE_RULES
 
     def test_of_very_old_messages_only_rules_are_noted(self, monkeypatch):
         long = "x " * 90

@@ -195,8 +195,9 @@ class _MessageReader:
                 kind, weight = "request", 1.0
             if kind in kinds:
                 self.facts.add(kind, sentence[:LONGEST], who, at=at, weight=weight)
-        for sentence in _find_middle_rules(whole):
-            self.facts.add("constraint", sentence[:LONGEST], who, at=at, weight=MIDDLE_WEIGHT)
+        known = frozenset(sentences)
+        for sentence in (each for each in _find_middle_rules(whole) if each not in known):
+            self.facts.add("constraint", sentence, who, at=at, weight=MIDDLE_WEIGHT)
         return text
 
     def read_model(self, message: Message, at: int) -> None:
@@ -279,14 +280,16 @@ def _find_own_sentences(text: str) -> list[str]:
 
 
 def _find_middle_rules(text: str) -> list[str]:
-    """Find the rules in the middle of a long text, of which the ends are read as a whole."""
-    middle = text[SAID_CHARS // 2 : -SAID_CHARS // 2][:MIDDLE_CHARS] if len(text) > SAID_CHARS else ""
-    if not middle:
+    """Find the rules in the middle of a long text, of which the ends are read as a whole.
+
+    It overlaps with them: a sentence that an end cuts is whole here, and those at its own edges are not.
+    """
+    if len(text) <= SAID_CHARS:
         return []
-    sentences = (
-        each for each in _find_own_sentences(middle) if len(each) <= LONGEST and has_rule_words(each)
-    )
-    return [each for each in sentences if classify_sentence(each)[0] in FIRM_KINDS][:MIDDLE_RULES]
+    end = SAID_CHARS // 2 - LONGEST
+    sentences = _find_own_sentences(text[end:-end][:MIDDLE_CHARS])[1:-1]
+    possible = (each for each in sentences if len(each) <= LONGEST and has_rule_words(each))
+    return [each for each in possible if classify_sentence(each)[0] in FIRM_KINDS][:MIDDLE_RULES]
 
 
 def _count_specific(sentence: str) -> int:

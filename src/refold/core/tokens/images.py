@@ -31,7 +31,7 @@ MOST_INFLATED: Final = 20_000_000
 """Bytes that are unpacked of a file at most, so that no small file takes long."""
 
 MOST_PARTS: Final = 5_000
-"""Packed parts of a file that are looked at; of more pages than `MOST_PAGES` none counts."""
+"""Packed parts of a file that are looked at; bounds the work."""
 
 MOST_PAGES: Final = 100
 """Pages that Anthropic accepts in one request with a 200k window."""
@@ -41,7 +41,8 @@ UNKNOWN_DOCUMENT: Final = 10 * PAGE_TOKENS
 it."""
 
 AUDIO_BYTES: Final = 2_000
-"""Bytes of one second of speech at 16 kbit/s, a low usual rate. High for better sound, but a WAV tells."""
+"""Bytes of one second of speech at 16 kbit/s, a low usual rate, where the file names none. High for better
+sound."""
 
 AUDIO_TOKENS: Final = 32
 """Tokens of one second of sound (Gemini; OpenAI takes 10)."""

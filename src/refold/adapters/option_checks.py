@@ -66,7 +66,7 @@ def _check_store(store: Any) -> None:
         return
     if isinstance(store, str):
         scheme, colon, _ = store.partition(":")
-        if stores.is_bare_path(store) or (colon and scheme in stores._BUILT_IN):  # noqa: SLF001  # the schemes
+        if stores.is_bare_path(store) or (colon and scheme in stores.BUILT_IN):
             return
         from importlib.metadata import entry_points  # slow to import, and only other schemes need it
 

@@ -255,7 +255,7 @@ DEFAULT_SCOPE: Final = "default"
 as empty."""
 _LONGEST_SCOPE: Final = 500
 """Characters. In PostgreSQL the scope is part of every index, whose rows have room for 2,704 bytes."""
-_BUILT_IN: Final = {
+BUILT_IN: Final = {
     "memory": "refold.stores.memory",
     "jsonl": "refold.stores.jsonl.store",
     "sqlite": "refold.stores.sqlite.store",
@@ -323,13 +323,13 @@ def is_bare_path(address: str) -> bool:
 
 def _find_opener(scheme: str) -> Callable[..., Any]:
     """Return the function that opens stores of a scheme, built in or from a plug-in."""
-    if scheme in _BUILT_IN:
-        return cast("Callable[..., Any]", import_module(_BUILT_IN[scheme]).open_store)
+    if scheme in BUILT_IN:
+        return cast("Callable[..., Any]", import_module(BUILT_IN[scheme]).open_store)
     from importlib.metadata import entry_points  # slow to import, and only unknown schemes need it
 
     plug_ins = {point.name: point for point in entry_points(group="refold.stores")}
     if scheme not in plug_ins:
-        known = ", ".join(sorted({*_BUILT_IN, *plug_ins}))
+        known = ", ".join(sorted({*BUILT_IN, *plug_ins}))
         raise RefoldError(f"there is no store {scheme!r}; known stores: {known}")
     return cast("Callable[..., Any]", plug_ins[scheme].load())
 

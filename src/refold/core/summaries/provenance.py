@@ -19,7 +19,7 @@ from typing import Final, NamedTuple
 from refold.core.facts.injections import as_displayed, find_instructions, is_instruction
 from refold.core.facts.ledger import USER_KINDS, Ledger
 from refold.core.facts.page import FILES, IN_BRIEF, OUTPUTS, QUOTED, SAID, VALUES
-from refold.core.facts.sentences import split_sentences
+from refold.core.facts.sentences import is_prohibition, split_sentences
 from refold.core.facts.words import compile_patterns, read_patterns
 from refold.core.messages.message import Message
 from refold.core.messages.message_text import arguments_text
@@ -120,6 +120,8 @@ class Speech:
     """The lines among them that give the model instructions."""
     about: frozenset[str] | None = None
     """A text is only read if it has a name or two words of these; saves time. None: read all."""
+    texts: list[str] = field(default_factory=list)
+    """The texts themselves, for what only a few summaries need."""
     found: Findings = field(default_factory=Findings)
     """What was read before: a summary may be judged several times, and mostly with the same words."""
 
@@ -128,6 +130,7 @@ class Speech:
         if self.about is not None and not self._is_about(text):
             return
         read = self.found.find(_read_said, text)
+        self.texts.append(text)
         self.lines += read.lines
         self.names |= read.names
         self.ends |= read.ends
@@ -161,6 +164,21 @@ class Speech:
     def mentions(self, words: frozenset[str], names: frozenset[str]) -> bool:
         """True if one line has one of these names and some of these words."""
         return any(names & own and len(words & line) >= _SOME for line, own in self.lines)
+
+    def forbids(self, content: set[str]) -> bool:
+        """True if the sentence that has most of this content forbids something, and allows nothing."""
+        read = (middle_out(text, head=_READ_CHARS // 2, tail=_READ_CHARS // 2) for text in self.texts)
+        shared = {
+            sentence: len(content & find_content(sentence))
+            for text in read
+            for sentence in split_sentences(text)
+        }
+        most = max(shared.values(), default=0)
+        if most < max(2, _SAME * len(content)):
+            return False
+        allows = _compile(r"\b(?:{})\b", "allows")
+        nearest = [sentence for sentence, count in shared.items() if count == most]
+        return all(is_prohibition(sentence) and not allows.search(sentence) for sentence in nearest)
 
     def orders_so(self, words: frozenset[str], names: frozenset[str]) -> bool:
         """True if these words repeat a line that gives instructions, whatever shape they have."""
@@ -197,11 +215,18 @@ class Speakers:
         if not (claim or request or (order and unknown)):
             return False
         permits = _compile(r"\b(?:{})", "permissions").search(sentence)
+        if (
+            claim
+            and permits
+            and not is_prohibition(sentence)
+            and self.people.forbids(_find_claimed(sentence))
+        ):
+            return True
         # Of "The user asks for x, and the answer was y" only the first half is a claim.
         clause = sentence
         if claim and not permits and not unknown:
             clause = _CLAUSE_END.split(sentence[claim.start() :], 1)[0]
-        said = find_content(_compile(r"\b(?:{})\b", "claim_verbs").sub("", clause))
+        said = _find_claimed(clause)
         heard = sum(max(speech.knows(word) * weight for speech, weight in self._ears()) for word in said)
         least = _HEARD if claim or order else _HEARD_OF_REQUESTS
         return bool(said) and heard < len(said) * (_HEARD_NAMES if unknown else least)
@@ -236,6 +261,11 @@ class Speakers:
             return "assistant"
         # What the model said itself is quoted only where the summary claims more than the model's own plan.
         return "assistant" if claims_request and model >= _SAME and model > people else None
+
+
+def _find_claimed(sentence: str) -> set[str]:
+    """Find the content of a claim that say what was claimed."""
+    return find_content(_compile(r"\b(?:{})\b", "claim_verbs").sub("", sentence))
 
 
 def _is_plan(sentence: str, heading: str) -> bool:

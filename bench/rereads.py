@@ -19,6 +19,8 @@ one call of the tool `recall` brings back the lines.
 
 The same folds are judged with a plain tail, and with system prompt, task and tail, of the same tokens as the
 session's view. *Of the tail's* compares the re-reads with those that the plain tail causes; the goal is half.
+*Unreachable* compares those of them that no handle brings back: an agent without `recall` reads again in the
+one case as in the other.
 The agent in the recording saw everything; what it would really have done is not known.
 """
 
@@ -43,6 +45,7 @@ from refold.evals.datasets import Dataset, Run, read_dataset
 
 NEXT_ACTIONS: Final = 10
 WINDOWS: Final = (16_000, 24_000, 64_000, 200_000)
+SHARES: Final = ("read again", "by handle", "of the tail's", "unreachable")
 METHODS: Final = (REFOLD, TAIL, HEAD_AND_TAIL)
 HELD_SHARE: Final = 0.5
 LEAST_LINE: Final = 12
@@ -274,6 +277,9 @@ def make_row(kind: str, window: int, method: str, counts: Sequence[FoldCount]) -
         "read again": measure_share((each.run, (each.rereads, each.needs)) for each in counts),
         "by handle": measure_share((each.run, (each.by_handle, each.needs)) for each in counts),
         "of the tail's": measure_share((each.run, (each.rereads, each.tail_rereads)) for each in counts),
+        "unreachable": measure_share(
+            (each.run, (each.rereads - each.by_handle, each.tail_rereads)) for each in counts
+        ),
         "rereads_per_fold": round(sum(each.rereads for each in counts) / len(counts), 3),
         "needed": sum(each.needs for each in counts),
         "tokens": round(sum(each.tokens for each in counts) / sum(each.prefix_tokens for each in counts), 4),
@@ -303,14 +309,14 @@ def main() -> None:
     options = parser.parse_args()
     began, windows = time.monotonic(), options.window or WINDOWS
     counts = measure(read_dataset(options.data), windows)
-    rows, shares = make_rows(counts, windows), ("read again", "by handle", "of the tail's")
-    print_rows(rows, shares, "kind")
+    rows = make_rows(counts, windows)
+    print_rows(rows, SHARES, "kind")
     command = "python -m bench.rereads DATA"
     about = {"command": command, "seconds": round(time.monotonic() - began), "rows": rows}
     write_json(options.json, about | {"folds": [asdict(each) for each in counts]})
     counted = ("needed", "folds", "runs")
     tables = [
-        format_markdown(kind, [row for row in rows if row["kind"] == kind], shares, counted)
+        format_markdown(kind, [row for row in rows if row["kind"] == kind], SHARES, counted)
         for kind in dict.fromkeys(row["kind"] for row in rows)
     ]
     write_markdown(options.markdown, "rereads", command, tables)

@@ -116,6 +116,10 @@ def test_all_methods_are_counted_at_the_same_folds(dataset):
     assert [each.needs for each in folds["tail"]] == [each.needs for each in folds["refold"]]
     rows = {row["method"]: row for row in rereads.make_rows(counts, (8_000,))}
     assert rows["tail"]["of the tail's"]["share"] in {0.0, 1.0}
+    assert rows["tail"]["unreachable"] == rows["tail"]["of the tail's"]
+    lost = [each.rereads - each.by_handle for each in folds["refold"]]
+    tails = sum(each.tail_rereads for each in folds["refold"])
+    assert rows["refold"]["unreachable"]["share"] == pytest.approx(sum(lost) / tails, abs=1e-4)
     assert rows["refold"]["needed"] == rows["tail"]["needed"] > 0
 
 

@@ -165,6 +165,28 @@ def test_the_result_has_the_size_that_was_asked_for(make, seed):
     assert outcome.tokens_after >= 0.85 * target - 80
 
 
+@pytest.mark.parametrize("share", [0.15, 0.4, 0.5, 0.6, 0.75])
+def test_a_talk_about_a_long_text_has_the_size_that_was_asked_for(share):
+    text = "\n".join(
+        f"Section {number}. Goods of kind {number} come in {number} days." for number in range(300)
+    )
+    turns = [(user(f"Look at part {turn}."), assistant("The numbers rise. " * 25)) for turn in range(12)]
+    history = [user(f"{text}\nSummarise it."), *(message for turn in turns for message in turn)]
+    target = int(ESTIMATE_COUNTER.conversation(history) * share)
+    assert 0.85 * target <= compacted(history, target=target).tokens_after <= target
+
+
+def test_names_without_end_do_not_take_the_room_of_messages():
+    rows = "\n".join(f"| C{number} | WEST | {number * 7 % 1_000} |" for number in range(1_000, 1_400))
+    asked = Message("assistant", (ToolCall("c1", "run_sql", "{}"),))
+    history = [user("Look at the customers."), asked, result("c1", rows)]
+    for turn in range(24):
+        history.append(user(f"Please look at part {turn} of the report too and tell me what you see."))
+        history.append(assistant(f"Part {turn} of the report: " + "the numbers rise a little. " * 25))
+    target = int(ESTIMATE_COUNTER.conversation(history) * 0.36)
+    assert 0.85 * target <= compacted(history, target=target).tokens_after <= target
+
+
 @pytest.mark.parametrize("share", [0.1, 0.3, 0.5, 0.7, 0.8])
 @pytest.mark.slow
 def test_the_fixed_part_does_not_take_the_room_of_the_history(share):

@@ -128,9 +128,12 @@ class Grade:
             if not written or goal - view < goal * UNUSED_SHARE:
                 break
             turns = task.counter.tokens(task.measure_turns(apply_edits(task.messages, proposal.edits)))
-            again = self._propose(task, self._plan(task, history, written, turns), goal - view)
-            fits = isinstance(again, Step) and _measure_step(task, again)[1] <= goal
-            return again if fits else proposal
+            layout = self._plan(task, history, written, turns)
+            for spare in (goal - view, 0):  # of other messages there may be more to tell
+                again = self._propose(task, layout, spare)
+                if isinstance(again, Step) and _measure_step(task, again)[1] <= goal:
+                    return again
+            break
         return proposal
 
     def _propose(self, task: Task, layout: Layout, spare: int = 0, tries: int = TRIES) -> Proposal:

@@ -215,9 +215,18 @@ class TestGuarded:
         history = sized(*sizes, guarded=frozenset({place}), fixed=frozenset({place}))
         assert place not in plan(history, 2_000).limits
 
-    def test_new_ones_never(self):
+    def test_new_ones_that_fit_never(self):
         history = sized(*[100] * 100, 1_500, guarded=frozenset({100}))
         assert 100 not in plan(history, 2_000).limits
+
+    @pytest.mark.parametrize(("size", "limit"), [(5_000, 1_300), (2_000, 1_300), (1_600, None)])
+    def test_new_ones_that_leave_others_less_than_half_are_shortened(self, size, limit):
+        history = sized(size, *[100] * 7, guarded=frozenset({0}))
+        assert plan(history, 2_000).limits.get(0) == limit
+
+    def test_what_others_leave_is_for_old_ones(self):
+        history = sized(5_000, *[100] * 12, guarded=frozenset({0}))
+        assert plan(history, 2_000) == Layout(0, {0: 800}, 1_200, 1_200)
 
 
 def test_the_height_to_which_sizes_are_cut():

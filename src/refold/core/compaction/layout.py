@@ -297,14 +297,30 @@ def _measure_ages(sizes: Sequence[int], largest: int) -> list[int]:
 
 
 def _limit_guarded(history: SizedHistory, goal: int, share: float) -> dict[int, int]:
-    """Shorten the largest guarded messages before the tail where all of them have more than their share."""
+    """Shorten the largest guarded messages where all of them have more than their share.
+
+    Before the tail that is a share of the goal, in the tail what newer messages leave of it. Where all other
+    messages stand whole, it is what these leave.
+    """
     ages = _measure_ages(history.sizes, int(goal * LARGEST_SHARE))
-    old = [at for at in history.guarded if at not in history.fixed and ages[at] >= goal * OLD_SHARE]
-    others = sum(history.sizes[at] for at in history.guarded) - sum(history.sizes[at] for at in old)
-    height = find_height([history.sizes[at] for at in old], int((goal - others) * share))
+    loose = {at: history.sizes[at] for at in sorted(history.guarded) if at not in history.fixed}
+    guarded = sum(history.sizes[at] for at in history.guarded)
+    others, removable = guarded - sum(loose.values()), sum(history.sizes) - guarded
+    old = {at: size for at, size in loose.items() if ages[at] >= goal * OLD_SHARE}
+    new = {at: size for at, size in loose.items() if at not in old}
+    left = goal - others - sum(new.values())
+    height = find_height(old.values(), max(int(left * share), left - removable))
     least = min(4 * LEAST_TOKENS * history.unit, max(2 * LEAST_TOKENS * history.unit, int(goal * share)))
     most = max(int(height * WORTH_A_CUT), least)
-    return {at: max(height, least) for at in old if history.sizes[at] > most}
+    limits = {at: max(height, least) for at, size in old.items() if size > most}
+    behind = range(min(new, default=len(history.sizes)), len(history.sizes))
+    newer = sum(history.sizes[at] for at in behind if at not in history.guarded)
+    left = goal - others - sum(limits.get(at, size) for at, size in old.items())
+    # Newer messages may be shortened to half of what they have.
+    if sum(new.values()) > left - newer // 2:
+        height = max(least, find_height(new.values(), left - newer))
+        limits |= {at: height for at, size in new.items() if size > height}
+    return limits
 
 
 def find_height(sizes: Iterable[int], allowed: int) -> int:

@@ -200,6 +200,19 @@ def test_sessions_of_agents_are_listed_and_named(used):
     assert run_cli("recall", "claude-code:0b5d7a1e", "#1").status == 0
 
 
+@pytest.mark.parametrize("command", [["show"], ["show", "--all"], ["folds"], ["recall", "tide"]])
+def test_a_stored_session_with_the_name_of_an_agents_is_read_from_the_store(used, tmp_path, command):
+    """The gateway names sessions so; the agent's own transcript of that name may be here too."""
+    address, name = f"sqlite:{tmp_path / 'gateway.db'}", f"claude-code:{UUID}"
+    with refold.open(name, store=address) as session:
+        session.say("When is low tide?")
+    word, *rest = command
+    done = run_cli(word, name, *rest, "--store", address, "--json")
+    assert done.status == 0
+    assert len(done.out) < 2_000  # the transcript has 24 messages
+    assert run_cli("show", name, "--json").json["said"] == 24
+
+
 def test_lists_that_make_no_sense_are_refused(used):
     for args, why in (
         (("--agent", "nobody"), "no agent is named 'nobody'"),

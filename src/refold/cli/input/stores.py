@@ -55,7 +55,7 @@ def use_store(
     With `files` the session may be a file: then the store is one in memory that holds this file. `tell` is
     called once a new store was made: its name may be mistyped.
     """
-    if files and is_file_name(args.session):
+    if files and is_file_name(args.session) and not is_stored(args):
         yield store_file(args.session)
         return
     address = store_address(args)
@@ -69,6 +69,20 @@ def use_store(
         if tell is not None and is_new:
             tell(f"a new store is made: {address}")
         yield store
+
+
+def is_stored(args: Namespace) -> bool:
+    """True if a name like `claude-code:ID`, which may be a session of the agent itself, is in the store.
+
+    The gateway names sessions so.
+    """
+    from refold.transcripts import AGENTS  # loads what reads transcripts
+
+    address = store_address(args)
+    if args.session.partition(":")[0] in AGENTS and store_exists(address):
+        with suppress(StoreError), closing(open_store(address)) as store:
+            return store.head(args.session) is not None
+    return False
 
 
 def find_head(store: Store, name: str, *, files: bool = False) -> Head:

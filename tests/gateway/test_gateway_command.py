@@ -126,6 +126,7 @@ def test_looks_of_the_operator_at_tenants_are_lines_on_standard_error(tmp_path):
         (["--window", "3"], {}, "a window of 3 tokens holds no request"),
         ([], {"REFOLD_SERVE_MAX_BODY": "many"}, "REFOLD_SERVE_MAX_BODY: must be a number of bytes"),
         ([], {"REFOLD_SERVE_IDLE_SECONDS": "0"}, "REFOLD_SERVE_IDLE_SECONDS: must be a number of seconds"),
+        ([], {"REFOLD_SERVE_INSPECT": "perhaps"}, "REFOLD_SERVE_INSPECT: must be true, false or auto"),
     ],
 )
 def test_mistakes_are_one_line(tmp_path, args, variables, words):
@@ -133,6 +134,15 @@ def test_mistakes_are_one_line(tmp_path, args, variables, words):
         out, err = process.communicate(timeout=LIMIT)
     assert (process.returncode, out, err.count("\n")) == (2, "", 1)
     assert words in err
+
+
+@pytest.mark.parametrize("names", ["5", "true", '["a.example", 5]', '"a.example,,b.example"'])
+def test_names_that_are_none_are_one_line(tmp_path, names):
+    (tmp_path / "refold.toml").write_text(f"[serve]\nallow_hosts = {names}\n")
+    with serving(tmp_path, "--port", "0") as process:
+        out, err = process.communicate(timeout=LIMIT)
+    assert (process.returncode, out, err.count("\n")) == (2, "", 1)
+    assert "allow_hosts: must be a list of names" in err
 
 
 def test_a_port_in_use_is_one_line(tmp_path, upstream):

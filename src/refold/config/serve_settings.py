@@ -59,8 +59,8 @@ def _read_bytes(value: Any) -> int:
 
 
 def _read_names(value: Any) -> tuple[str, ...]:
-    words = value if isinstance(value, list) else str(value).split(",")
-    if not all(isinstance(word, str) and word.strip() for word in words):
+    words = value.split(",") if isinstance(value, str) else value
+    if not isinstance(words, list) or not all(isinstance(word, str) and word.strip() for word in words):
         raise FormatError("must be a list of names")
     return tuple(word.strip() for word in words)
 
@@ -75,7 +75,12 @@ def _read_switch(value: Any) -> bool:
 
 
 def _read_inspect(value: Any) -> bool | None:
-    return None if str(value).strip().lower() == "auto" else _read_switch(value)
+    if str(value).strip().lower() == "auto":
+        return None
+    try:
+        return _read_switch(value)
+    except FormatError:
+        raise FormatError("must be true, false or auto") from None
 
 
 def _read_path(value: Any) -> str:

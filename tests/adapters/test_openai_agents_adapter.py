@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 import refold
-from refold.testing import Provider
+from refold.testing import Call, Provider, Reply
 
 pytest.importorskip("agents", reason="needs the SDK: pip install 'refold[openai-agents]'")
 
@@ -144,6 +144,40 @@ def test_an_agent_that_is_a_tool_has_a_conversation_of_its_own():
     assert "hello" not in users
     names = {each.name for each in session.sessions.store.sessions()}
     assert len(names) == 3, "the items, what the agent was asked, and what the inner agent was asked"
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_an_agent_that_is_a_tool_recalls_from_its_own_conversation(streamed):
+    session, steps, got = make_session(recall="folded"), iter(range(1, 20)), []
+
+    def answer(request):
+        if request.body["instructions"] != "You help.":
+            is_new = request.messages[-1].get("role") == "user"
+            return Reply("", (Call("ask_inner", {"input": "find it"}),)) if is_new else "done"
+        if (step := next(steps)) < 12:
+            return Reply("", (Call("look", {"n": step}),))
+        if step == 12:
+            return Reply("", (Call("recall", {"query": "value 1"}),))
+        got.append(request.messages[-1]["output"])
+        return "found"
+
+    async def work(config):
+        config = session.run_config(config)
+        inner = Agent("inner", instructions="You help.", model="gpt-4o", tools=[look, recall_tool()])
+        asks = inner.as_tool("ask_inner", "Ask.", max_turns=20)
+        run = {"session": session, "run_config": config, "max_turns": 20}
+        outer = make_agent(tools=[look, recall_tool(), asks])
+        if not streamed:
+            await Runner.run(outer, "My secret is a banana.", **run)
+        else:
+            async for _ in Runner.run_streamed(outer, "My secret is a banana.", **run).stream_events():
+                pass
+
+    with Provider(answer=answer) as provider:
+        drive(provider, work)
+    assert provider.problems == []
+    assert "value 1: a line of output" in got[0]
+    assert "banana" not in got[0]
 
 
 def keep_newest(data):

@@ -90,6 +90,8 @@ class RefoldSession(Adapter[Model], SessionABC):
         self.session_settings = None
         self._own_requests = OwnRequests()
         self._known = KnownItems()
+        self._askers: dict[str, str] = {}
+        """The conversations whose models call `recall`, by the ids of these calls."""
 
     def read_ask(self, ask: AskTarget | Model) -> AskTarget:
         """Return who writes summaries, which may be a model of the SDK."""
@@ -100,7 +102,7 @@ class RefoldSession(Adapter[Model], SessionABC):
         self.sessions.store  # noqa: B018  # opened here, so that both have the same
         other = copy(self)
         other.session_id = other._key = session_id  # noqa: SLF001  # a copy of ours
-        other._own_requests, other._known = OwnRequests(), KnownItems()  # noqa: SLF001
+        other._own_requests, other._known, other._askers = OwnRequests(), KnownItems(), {}  # noqa: SLF001
         return other
 
     def run_config(self, config: RunConfig | None = None) -> RunConfig:
@@ -174,12 +176,13 @@ class RefoldSession(Adapter[Model], SessionABC):
         model: Model,
         system: str | None,
         items: list[Wire],
-        tools: Sequence[Any],
+        tools: list[Any],
         handoffs: Sequence[Any],
-    ) -> AsyncTurn[Wire]:
-        """Return the turn of one request."""
+    ) -> tuple[AsyncTurn[Wire], list[Any]]:
+        """Return the turn of one request, and its tools."""
         self.note_request()
         session = await self.sessions.aget(self._find_conversation(items))
+        chosen = await self.choose_tools(tools, session)
         client = getattr(model, "_client", None)
         name = getattr(model, "model", None)
         self.follow_model(
@@ -187,8 +190,8 @@ class RefoldSession(Adapter[Model], SessionABC):
             f"openai:{name}" if client is not None and name else name,
             endpoint=str(client.base_url) if client is not None else None,
         )
-        offered = [write_tool(tool) for tool in (*tools, *handoffs)]
-        return AsyncTurn(session, _BRIDGE, items, system=system, tools=offered)
+        offered = [write_tool(tool) for tool in (*chosen, *handoffs)]
+        return AsyncTurn(session, _BRIDGE, items, system=system, tools=offered), chosen
 
     def note_request(self) -> None:
         """Note that the model of a run was asked through Refold."""
@@ -202,15 +205,22 @@ class RefoldSession(Adapter[Model], SessionABC):
         return f"{self.session_id}:{hashlib.sha256(text.encode()).hexdigest()[:12]}"
 
     def end_turn(self, turn: AsyncTurn[Wire], output: Sequence[Any]) -> None:
-        """Note the items of an answer."""
+        """Note the items of an answer, and who calls `recall` in it."""
+        calls = [item.call_id for item in output if getattr(item, "name", None) == self.recall_name]
+        self._askers |= dict.fromkeys(calls, turn.session.name)
         if turn.session.name == self.session_id:
             self._own_requests.note_answer(output)
 
-    async def choose_tools(self, tools: list[Any]) -> list[Any]:
+    async def answer_recall(self, call: str, arguments: str) -> str:
+        """Answer a call of `recall` from the conversation in which it was made."""
+        asker = self._askers.pop(call, self.session_id)
+        return await (await self.asession(asker, create=True)).answer_recall(arguments)
+
+    async def choose_tools(self, tools: list[Any], session: AsyncSession | None = None) -> list[Any]:
         """Return the tools with `recall` at the end, which keeps the cached prefix, or without it for now."""
         recall = [tool for tool in tools if tool.name == self.recall_name]
         if recall and self.recall_when == "folded":
-            session = await self.sessions.aget(self.session_id)
+            session = session or await self.sessions.aget(self.session_id)
             recall = recall if await session.recall_tool(when="folded") else []
         others = [tool for tool in tools if tool.name != self.recall_name]
         return others + (recall if self.recall_when else [])
@@ -256,19 +266,20 @@ class RefoldModel(Model):
     ) -> ModelResponse:
         """Send the view, once more after a refusal for size."""
         _refuse_settings(model_settings)
-        tools = await self.session.choose_tools(tools)
 
         async def call(items: Any) -> ModelResponse:
             return await self.inner.get_response(
                 system_instructions, items, model_settings, tools, output_schema, handoffs, tracing, **options
             )
 
+        session = self.session
         if self._is_kept_by_provider(options):
+            tools = await session.choose_tools(tools)
             return await call(input)
-        turn = await self.session.begin_turn(self.inner, system_instructions, _list(input), tools, handoffs)
+        turn, tools = await session.begin_turn(self.inner, system_instructions, _list(input), tools, handoffs)
         with hold_errors():
             response: ModelResponse = await turn.send(call, read=read_usage)
-        self.session.end_turn(turn, response.output)
+        session.end_turn(turn, response.output)
         return response
 
     async def stream_response(  # noqa: PLR0917  # the interface of the SDK
@@ -284,7 +295,6 @@ class RefoldModel(Model):
     ) -> AsyncGenerator[Any, None]:
         """Do the same with a stream, which begins again as long as it has given no words."""
         _refuse_settings(model_settings)
-        tools = await self.session.choose_tools(tools)
         if model_settings.include_usage is None:  # chat completions report no usage without it
             model_settings = replace(model_settings, include_usage=True)
 
@@ -293,13 +303,15 @@ class RefoldModel(Model):
                 system_instructions, items, model_settings, tools, output_schema, handoffs, tracing, **options
             )
 
+        session = self.session
         if self._is_kept_by_provider(options):
+            tools = await session.choose_tools(tools)
             events = call(input)
         else:
-            events = self._stream(
-                call,
-                await self.session.begin_turn(self.inner, system_instructions, _list(input), tools, handoffs),
+            turn, tools = await session.begin_turn(
+                self.inner, system_instructions, _list(input), tools, handoffs
             )
+            events = self._stream(call, turn)
         async with aclosing(events) as passed:
             with hold_errors():
                 first = await anext(passed, None)
@@ -346,7 +358,7 @@ def recall_tool(name: str = NAME) -> FunctionTool:
         provider = ctx.run_config.model_provider if ctx.run_config is not None else None
         if not isinstance(provider, RefoldProvider):
             raise RefoldError("recall needs a conversation: run the agent with session.run_config()")
-        return await (await provider.session.asession(create=True)).answer_recall(arguments)
+        return await provider.session.answer_recall(ctx.tool_call_id, arguments)
 
     return FunctionTool(
         name=parts.name,

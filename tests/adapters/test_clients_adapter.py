@@ -459,6 +459,18 @@ def test_a_refused_stream_is_begun_again_as_the_same_object(provider, in_stream,
     assert count_requests(client) == 1
 
 
+@pytest.mark.parametrize("in_stream", [None, False, True])
+def test_a_refusal_is_believed_whatever_numbers_it_names(in_stream):
+    """Some servers name the numbers of another deployment; nothing but this request was sent."""
+    with Provider() as roomy:
+        roomy.refuse_next, roomy.refuse_in_stream = 1, bool(in_stream)
+        client = refold.wrap(plain_client(roomy), "task", store="memory:")
+        request = {"model": "gpt-4o", "messages": history(20)}
+        use(client.chat.completions.create(**request, stream=in_stream is not None))
+        assert [request.outcome for request in roomy.requests] == ["refused", "answered"]
+        assert roomy.requests[1].used < roomy.requests[0].used < 10_000 < roomy.limit
+
+
 def test_a_second_refusal_is_the_client_s_error_with_ours_as_its_cause(provider):
     client = wrapped_client(provider)
     provider.refuse_next = 2

@@ -241,7 +241,9 @@ class Turn(Generic[N]):
         """
         self.session = session
         self._translated = bridge.translate(natives)
-        self._own = OwnTurn(session, self._translated.items, {"system": system, "tools": tools or None})
+        self._own = OwnTurn(
+            session, self._translated.items, {"system": system, "tools": tools or None}, is_own=True
+        )
         self._say = say
 
     def prepare(self) -> list[N]:
@@ -287,7 +289,9 @@ class AsyncTurn(Generic[N]):
     ) -> None:
         self.session = session
         self._translated = bridge.translate(natives)
-        self._own = AsyncOwnTurn(session, self._translated.items, {"system": system, "tools": tools or None})
+        self._own = AsyncOwnTurn(
+            session, self._translated.items, {"system": system, "tools": tools or None}, is_own=True
+        )
         self._say = say
 
     async def prepare(self) -> list[N]:

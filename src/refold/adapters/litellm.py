@@ -251,7 +251,7 @@ def _send(session: Session, late: deque[Any], inner: Callable[..., Any], argumen
     is_hidden = _is_usage_chunk if _ask_for_usage(arguments) else None
     while late:
         session.observe(late.popleft())
-    own = OwnTurn(session, arguments["messages"], {"tools": arguments.get("tools")})
+    own = OwnTurn(session, arguments["messages"], {"tools": arguments.get("tools")}, is_own=True)
     view = own.prepare()
 
     def call(view: View) -> Any:
@@ -268,7 +268,7 @@ def _send(session: Session, late: deque[Any], inner: Callable[..., Any], argumen
 async def _asend(session: AsyncSession, inner: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     _refuse_second_compaction()
     is_hidden = _is_usage_chunk if _ask_for_usage(arguments) else None
-    own = AsyncOwnTurn(session, arguments["messages"], {"tools": arguments.get("tools")})
+    own = AsyncOwnTurn(session, arguments["messages"], {"tools": arguments.get("tools")}, is_own=True)
     view = await own.prepare()
 
     async def call(view: View) -> Any:

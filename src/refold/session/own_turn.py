@@ -52,8 +52,8 @@ class _AsyncSession(Protocol):
 class _OwnList:
     """The list of one turn, and whether the turn was refused before."""
 
-    def __init__(self, items: Sequence[Any] | None, beside: Mapping[str, Any]) -> None:
-        self.items, self.beside = items, beside
+    def __init__(self, items: Sequence[Any] | None, beside: Mapping[str, Any], is_own: bool) -> None:
+        self.items, self.beside, self._is_own = items, beside, is_own
         self.tip = ""
         """The name of its last message, once it was handed in."""
         self._is_recovered = False
@@ -67,7 +67,7 @@ class _OwnList:
         for _ in range(_TRIES if info is not None else 0):
             if self._is_overtaken(state):
                 ready = yield from self._hand_in(state)
-        observed = yield from observe(state, answer)
+        observed = yield from observe(state, answer, is_own=self._is_own)
         if ready is not None and ready.fold is not None and not observed.send_again:
             # The other turn has taught the session a smaller window: this view is not what was refused.
             observed = Observed(
@@ -95,10 +95,20 @@ def _may_be_refusal(answer: Any) -> bool:
 
 
 class OwnTurn:
-    """A session for one turn, as `turns` takes it."""
+    """A session for one turn, as `turns` takes it.
 
-    def __init__(self, session: _Session, items: Sequence[Any] | None, beside: Mapping[str, Any]) -> None:
-        self._session, self._list = session, _OwnList(items, beside)
+    is_own   True if nothing but the provider's client is called, so that an error is about this turn
+    """
+
+    def __init__(
+        self,
+        session: _Session,
+        items: Sequence[Any] | None,
+        beside: Mapping[str, Any],
+        *,
+        is_own: bool = False,
+    ) -> None:
+        self._session, self._list = session, _OwnList(items, beside, is_own)
 
     def prepare(self) -> Ready:
         """Return the view to send."""
@@ -119,9 +129,14 @@ class AsyncOwnTurn:
     """The same in an event loop."""
 
     def __init__(
-        self, session: _AsyncSession, items: Sequence[Any] | None, beside: Mapping[str, Any]
+        self,
+        session: _AsyncSession,
+        items: Sequence[Any] | None,
+        beside: Mapping[str, Any],
+        *,
+        is_own: bool = False,
     ) -> None:
-        self._session, self._list = session, _OwnList(items, beside)
+        self._session, self._list = session, _OwnList(items, beside, is_own)
 
     async def prepare(self) -> Ready:
         """Return the view to send."""

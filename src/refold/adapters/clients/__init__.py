@@ -229,7 +229,7 @@ def _send(link: _Link, request: ClientRequest, inner: Callable[..., Any]) -> Any
     session: Session = link.session
     while link.late:
         session.observe(link.late.popleft())
-    own = OwnTurn(session, request.items, request.beside)
+    own = OwnTurn(session, request.items, request.beside, is_own=True)
     view = own.prepare()
 
     def call(view: View) -> Any:
@@ -300,7 +300,7 @@ def _make_async_post(client: Any, inner: Callable[..., Any], link: _Link) -> Cal
 
 async def _asend(link: _Link, request: ClientRequest, inner: Callable[..., Any]) -> Any:
     session: AsyncSession = link.session
-    own = AsyncOwnTurn(session, request.items, request.beside)
+    own = AsyncOwnTurn(session, request.items, request.beside, is_own=True)
     view = await own.prepare()
 
     async def call(view: View) -> Any:

@@ -150,6 +150,24 @@ def test_a_memory_is_read_from_the_log_when_a_program_starts_again(tmp_path, pro
     session.close()
 
 
+def test_a_memory_of_an_interrupted_turn_can_be_sent_as_it_is(tmp_path, provider):
+    store = f"sqlite:{tmp_path / 'log.db'}"
+    with refold.open("t", store=store, format="openai") as session:
+        call = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": '{"n": 1}'}}
+        session.say([{"role": "user", "content": "Look."}, {"role": "assistant", "tool_calls": [call]}])
+    memory = RefoldMemory.of(refolded(open_llm(provider), "t", store=store))
+    copy = ChatMemoryBuffer.from_defaults(memory.get_all())
+    copy.put(ChatMessage(role="user", content="NOTOOL go on"))
+    open_llm(provider).chat(copy.get())
+    assert provider.problems == []
+    assert [message["role"] for message in provider.requests[0].messages] == [
+        "user",
+        "assistant",
+        "tool",
+        "user",
+    ]
+
+
 def test_a_memory_is_saved_by_its_key_and_store(tmp_path, provider):
     llm = fold(provider, store=f"sqlite:{tmp_path / 'refold.db'}")
     memory = RefoldMemory.of(llm)

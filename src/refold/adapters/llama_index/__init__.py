@@ -25,6 +25,7 @@ from refold.adapters.llama_index.messages import BRIDGE, from_wire, to_wire
 from refold.calls.summariser import AskTarget
 from refold.core.compaction.flow import Answer, Ask
 from refold.core.compaction.policy import Policy
+from refold.core.messages.repair import MISSING
 from refold.core.tokens.usage import read_usage
 from refold.errors import RefoldError
 from refold.session.async_session import AsyncSession
@@ -342,9 +343,13 @@ class RefoldMemory(BaseMemory):
         """Return the messages, from the log at first."""
         if self._messages is None:
             adapter = self._refold or Refold(store=self.store)
-            self._messages = from_wire(
-                [entry.value for entry in adapter.open_session(self.key).log(kinds=["said"])]
-            )
+            items = [entry.value for entry in adapter.open_session(self.key).log(kinds=["said"])]
+            last = next((item for item in reversed(items) if item["role"] != "tool"), {})
+            answered = {item.get("tool_call_id") for item in items}
+            missing = [call["id"] for call in last.get("tool_calls") or () if call["id"] not in answered]
+            # Who is interrupted leaves calls open, which a provider refuses.
+            items += [{"role": "tool", "tool_call_id": name, "content": MISSING.result} for name in missing]
+            self._messages = from_wire(items)
             if self._refold is None:
                 adapter.close()
         return self._messages

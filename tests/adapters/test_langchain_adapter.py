@@ -321,6 +321,8 @@ def test_like_a_share_of_the_window_and_a_number_of_messages(provider):
     assert policy.stages == kept.stages
     with pytest.warns(refold.RefoldWarning, match="number of messages"):
         RefoldMiddleware.like(SummarizationMiddleware(model=chat, trigger=("messages", 50)), store="memory:")
+    with pytest.warns(refold.RefoldWarning, match="token_counter is not taken over"):
+        read_policy(SummarizationMiddleware(model=chat, trigger=("tokens", 50), token_counter=len))
 
 
 def test_a_chat_model_summarises_apart_from_the_agent_that_runs(provider):

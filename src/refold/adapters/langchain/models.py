@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import HumanMessage, SystemMessage
+from langchain_core.messages.utils import count_tokens_approximately
 
 from refold.core.compaction.flow import Answer, Ask
 from refold.core.compaction.policy import Policy
@@ -92,6 +93,11 @@ def read_policy(other: Any) -> Policy:
         warn_caller(
             "a trigger by the number of messages has no counterpart: Refold folds as the window fills;"
             ' give ("tokens", ...) or ("fraction", ...)'
+        )
+    counter = getattr(other.token_counter, "func", other.token_counter)  # LangChain's own may be a partial
+    if counter is not count_tokens_approximately:
+        warn_caller(
+            "a token_counter is not taken over: Refold counts by itself, and follows the model's usage"
         )
     kind, size = other.keep
     window = read_model(other.model).window

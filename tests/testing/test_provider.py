@@ -254,6 +254,16 @@ def test_other_errors_on_demand(provider, wire):
 
 
 @every_wire
+def test_a_wrong_key_has_the_words_of_openai(provider, wire):
+    """LiteLLM tells it from other errors by them."""
+    provider.fail_next(401)
+    status, body = wire.ask(provider, [wire.user("hi")])
+    is_openai = body["error"].get("code") == "invalid_api_key"
+    assert (status, is_openai) == (401, "Incorrect API key provided." in body["error"]["message"])
+    assert is_openai is (wire.name in {"openai", "responses"})
+
+
+@every_wire
 def test_usage_names_the_shared_prefix_as_cached(provider, wire):
     history = [wire.user("A first question. " * 50)]
     first = wire.ask(provider, history)[1]

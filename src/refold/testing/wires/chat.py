@@ -48,9 +48,11 @@ def refuse(used: int, limit: int) -> dict[str, Any]:
 
 
 def fail(status: int, text: str) -> dict[str, Any]:
-    """Return the body of another error."""
-    kind = "invalid_request_error" if status < 500 else "server_error"
-    return {"error": {"message": text, "type": kind, "param": None, "code": None}}
+    """Return the body of another error, with the words by which clients know that a key is wrong."""
+    kind, code = "invalid_request_error" if status < 500 else "server_error", None
+    if status == 401:
+        text, code = f"Incorrect API key provided. {text}", "invalid_api_key"
+    return {"error": {"message": text, "type": kind, "param": None, "code": code}}
 
 
 def _head(answer: Written, kind: str) -> dict[str, Any]:

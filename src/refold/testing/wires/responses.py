@@ -6,6 +6,7 @@ from itertools import count
 from typing import Any
 
 from refold.testing.replies import is_changed, sign
+from refold.testing.wires.chat import fail
 from refold.testing.wires.contract import CREATED, WireWriter, Written
 
 
@@ -77,12 +78,6 @@ def refuse_in_stream(body: dict[str, Any]) -> list[dict[str, Any]]:
             "response": {**around, "status": "failed", "error": error},
         },
     ]
-
-
-def fail(status: int, text: str) -> dict[str, Any]:
-    """Return the body of another error."""
-    kind = "invalid_request_error" if status < 500 else "server_error"
-    return {"error": {"message": text, "type": kind, "param": None, "code": None}}
 
 
 def find_changes(item: Any) -> list[str]:

@@ -7,6 +7,7 @@ import pytest
 from refold.core.facts import extraction
 from refold.core.facts.extraction import find_facts
 from refold.core.facts.ledger import USER_KINDS, Ledger
+from refold.core.facts.sentences import LONGEST
 from refold.core.messages.message import Message, Text, ToolCall
 from refold.core.tokens.findings import ROUNDS, Findings
 from refold.testing import assistant, call, call_part, calls, result, result_part, summary, user
@@ -50,6 +51,28 @@ class TestPeople:
         found = facts(user(f"{text[:before]}\nNever rename the table of orders.\n{text}"))
         assert ("Never rename the table of orders.", "") in told(found, "constraint")
 
+    @pytest.mark.parametrize("speak", [user, assistant])
+    @pytest.mark.parametrize(
+        "written",
+        [
+            "my credit_limit = 1,234,567,890 for src/services/customs_872/registration_872.py\n",
+            'The credit_limit is 1234567890. It is in "src/services/customs_872/registration_872.py". ',
+            '{"credit_limit":1234567890,"registered_in":"src/services/customs_872/registration_872.py"},',
+        ],
+        ids=["lines", "sentences", "data without spaces"],
+    )
+    def test_a_cut_alters_no_number_and_no_name(self, written, speak):
+        whole = facts(speak(written))
+        expected = {(fact.kind, fact.text) for fact in whole.of("name", "value", "file")}
+        for before in range(0, len(written), 3):
+            found = facts(speak("x" * before + " " + written * 200))
+            assert {(fact.kind, fact.text) for fact in found.of("name", "value", "file")} == expected
+
+    def test_a_long_sentence_ends_between_words(self):
+        [said] = facts(user("I wrote " + "registration " * 60)).of("statement")
+        assert set(said.text.split()[2:]) == {"registration"}
+        assert len(said.text) <= LONGEST
+
     def test_of_a_long_text_that_was_pasted_not_too_much_is_noted(self):
         found = facts(user("Read this.\n" + "".join(f"You must never do thing {n}.\n" for n in range(900))))
         middle = [fact for fact in found.facts if fact.weight == extraction.MIDDLE_WEIGHT]
@@ -86,7 +109,7 @@ class TestPeople:
 
     def test_words_that_name_nothing_have_no_value(self):
         """A value belongs to a noun: not to a pronoun, a conjunction, a preposition or a limit."""
-        said = "I asked, and it is 48. Since I was 17, which is 9. It holds up to 12, next to 7, for i = 1"
+        said = "I asked, and it is 48. Since I was 17, which is 9. It holds up to 12, next to 7, for i = 1, b = 42"
         assert told(facts(user(said)), "value") == []
 
     def test_the_name_of_a_value_is_whole_and_nothing_more(self):
@@ -101,6 +124,11 @@ class TestPeople:
             ("60", "the timeout"),
             ("14:00", "the visit"),
         ]
+
+    def test_numbers_that_only_count_are_no_names(self):
+        listing = "\n".join(f"{line}: text" for line in range(2_464, 2_500))
+        found = facts(call("sh", id="a", command="nl a"), result("a", f"{listing}\nports 8080 8081"))
+        assert [fact.text for fact in found.of("name")] == ["8080", "8081"]
 
     def test_a_name_that_stands_everywhere_counts_less(self):
         names = facts(assistant("`__enter__` and `open_harbour` stand in harbour.py")).of("name")
@@ -120,6 +148,14 @@ class TestPeople:
         found = facts(assistant("The root cause is the cache. I'll remind you tomorrow. So it is."))
         assert told(found, "decision") == [("The root cause is the cache.", "")]
         assert told(found, "promise") == [("I'll remind you tomorrow.", "")]
+
+    def test_a_promise_that_its_own_message_carries_out_is_none(self):
+        text = "I'll put it behind the header after all."
+        called = [calls(call_part("edit", id="a", path="a.py")), result("a", "ok")]
+        called[0] = Message("assistant", (Text(text), *called[0].parts))
+        written = [assistant(f"{text}\n```bash\nsed -i s/a/b/ a.py\n```"), RAN]
+        assert [told(facts(*run), "promise") for run in (called, written)] == [[], []]
+        assert told(facts(assistant(text)), "promise") == [(text, "")]
 
     def test_a_question_or_the_head_of_a_list_is_no_answer(self):
         text = "Could you tell me your user ID 4711? Your flights are these, as of 2024-05-01:\nThe first leaves at noon."
@@ -307,6 +343,7 @@ class TestTools:
         [
             ("rm src/*.py old.py", [("old.py", "removed")]),
             ("rm -rf build/$NAME; touch out/${X}.txt", []),
+            ("python patch_scales.py; ./touch_all.sh", []),
             ("echo 'see; rm a.py'", []),
             ("git rm --cached a.py", []),
             ("rm -f out.log; python run.py > out.log", [("out.log", "changed")]),
@@ -344,11 +381,9 @@ class TestTools:
         found = facts(call("find", id="a", who="x"), result("a", data))
         assert told(found, "name") == [("gift_card_7091239", "ids"), ("I57WUD", "ids")]
 
-    def test_the_lines_of_a_listing_weigh_less_than_a_number_alone_and_a_door_more(self):
-        output = "1001 x\n1002 y\n1003 z\n2040 w\nsetup.py\nother.py"
-        found = facts(call("sh", id="a", command="nl f"), result("a", output))
+    def test_a_file_by_which_a_project_is_built_weighs_more(self):
+        found = facts(call("sh", id="a", command="ls"), result("a", "setup.py\nother.py"))
         weights = {fact.text: fact.weight for fact in found.of("name")}
-        assert weights["1002"] < weights["1001"] == weights["1003"] == weights["2040"]
         assert weights["other.py"] < weights["setup.py"]
 
     def test_an_exit_code_in_words(self):

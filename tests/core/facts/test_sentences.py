@@ -166,6 +166,8 @@ def test_instructions_in_a_tools_output():
         ("see /etc/hosts, ok", [("/etc/hosts", "paths")]),
         ("src/a.py:120", [("src/a.py", "paths")]),
         ("setup.cfg", [("setup.cfg", "files")]),
+        ("@acme/charts@4.1.7", [("acme/charts@4.1.7", "versions")]),
+        ("img/icon@2x.png", [("img/icon@2x.png", "paths")]),
         ("and/or 3/4 input/output", []),
         ("my_mod/other_mod", [("my_mod/other_mod", "paths")]),
         ("aB/cD", []),

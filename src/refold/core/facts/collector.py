@@ -6,7 +6,7 @@ Knows the shape of texts and nothing of messages; `extraction` says who speaks a
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import islice, pairwise
 from typing import Any, Final
 
 from refold.core.facts.entities import CLASS, CONSTANT, ERROR, FILE, ID, NUMBER, PATH, VERSION, find_entities
@@ -33,9 +33,9 @@ OUTCOME_CHARS: Final = 120
 """Characters that say what came out of it."""
 
 _CHANGES: Final = re.compile(
-    r"(?:(?<![-=<>&])>{1,2}|\btee(?: -a)?|\bsed -i\S{0,8} (?:-e )?(?:'[^'\n]{0,400}'"
-    r"|\"[^\"\n]{0,400}\")|\btouch|\bpatch)"
-    r" {0,4}([\w./~-]{2,200})(?![\w./~*?$\[{-])"
+    r"(?:(?<![-=<>&])>{1,2} {0,4}|(?:\btee(?: -a)?|\bsed -i\S{0,8} (?:-e )?(?:'[^'\n]{0,400}'"
+    r"|\"[^\"\n]{0,400}\")|\btouch|\bpatch) {1,4})"
+    r"([\w./~-]{2,200})(?![\w./~*?$\[{-])"
 )
 _REMOVES: Final = re.compile(r"(?:^|[;&|] {0,4})(?:git )?rm((?: {1,4}[^\s;&|]{1,200}){1,40})", re.MULTILINE)
 _PLAIN_PATH: Final = re.compile(r"[\w./~@+-]{2,200}")
@@ -71,6 +71,8 @@ _JSON_KEY: Final = re.compile(r'"[\w .-]{1,80}" ?:')
 """A key of JSON: every answer of an interface has the same ones, and nobody asks for them again."""
 _FILE_AT_LINE_START: Final = re.compile(r"^([\w./@-]{2,200}\.\w{1,8})[:-]\d{0,7}[:-]?")
 """A line of a search: `src/app.py:12: ...`."""
+_REST: Final = re.compile(r"[^\n]{0,400}?(?:\n|[.!?]\s|[。！？]|\Z)|\S{0,240}\s|[\w.,:%/@~-]{0,240}")
+"""The rest of a line, a sentence, a word or a name behind a cut; as long as these may be here."""
 
 # How much each kind of name weighs more or less than its source. Set by how often such a name is used
 # again in recorded agent runs; `refold eval retention` measures the whole (docs/decisions/0012-facts.md).
@@ -90,8 +92,6 @@ _DUNDER_BONUS: Final = -0.4
 """Names such as `__init__` stand everywhere and name nothing."""
 _PROJECT_FILE_BONUS: Final = 0.7
 """Project files: an agent comes back to them, however long ago it saw the name."""
-_COUNTED_BONUS: Final = -0.4
-"""A number between its neighbours: the line numbers of a listing."""
 _PROJECT_FILES: Final = frozenset(
     {
         *("setup.py", "setup.cfg", "tox.ini", "pyproject.toml", "conftest.py", "manage.py", "runtests.py"),
@@ -102,12 +102,19 @@ _PROJECT_FILES: Final = frozenset(
 """Files by which a project is built, tested and understood."""
 
 
+def find_cut(text: str, at: int) -> int:
+    """Return where the line or the sentence at a place ends; where it goes on for long, the word or name."""
+    rest = _REST.match(text, at - 1)
+    return rest.end() if rest else at
+
+
 def keep_ends(text: str, limit: int, head_share: float) -> str:
-    """Keep the head and the tail of a text; the head has this share of the limit."""
+    """Keep the head and the tail of a text, about as much as the limit; the head has this share of it."""
     if len(text) <= limit:
         return text
     head = int(limit * head_share)
-    return f"{text[:head]}\n{text[head - limit :]}"
+    end = find_cut(text, head)  # a piece of a number or a name would be read as another one
+    return f"{text[:end]}\n{text[max(end, find_cut(text, len(text) - limit + head)) :]}"
 
 
 def read_ends(output: str) -> str:
@@ -161,7 +168,8 @@ class FactCollector:
 
     def add_shell_files(self, command: str, at: int) -> None:
         """Note the files that a shell command reads, changes or removes."""
-        command = "\n".join(line for line, _, _ in read_shell_lines(command))[:OUTPUT_CHARS]
+        command = "\n".join(line for line, _, _ in read_shell_lines(command))
+        command = command[: find_cut(command, OUTPUT_CHARS)]
         uses: list[tuple[int, str, str, float]] = []
         for pattern, state, weight in (
             (_READS, "read", 2.7),
@@ -202,7 +210,8 @@ class FactCollector:
 
     def add_file_rules(self, path: str, output: str, at: int) -> None:
         """Note the lines of a file of standing instructions; a line that is no rule is told last."""
-        lines = (_LIST_MARK.sub("", line).strip() for line in output[:OUTPUT_CHARS].split("\n"))
+        text = output[: find_cut(output, OUTPUT_CHARS)]
+        lines = (_LIST_MARK.sub("", line).strip() for line in text.split("\n"))
         rules = (line for line in lines if len(line) > 2 and not line.startswith(("#", "<", "```", "[... ")))
         for line in islice(rules, MOST_RULES):
             is_rule = classify_sentence(line)[0] in RULE_KINDS
@@ -242,9 +251,10 @@ class FactCollector:
             bonus = _PROJECT_FILE_BONUS if name in _PROJECT_FILES else 0.0
             if name.startswith("__"):
                 bonus = _DUNDER_BONUS
-            elif kind == NUMBER and name.isdigit():
-                neighbours = ((str(int(name) + step), kind) for step in (-1, 1))
-                bonus = _COUNTED_BONUS if all(next_to in entities for next_to in neighbours) else bonus
+            elif kind == NUMBER and name.isdigit():  # the line numbers of a listing name nothing
+                near = [(str(int(name) + step), kind) in entities for step in (-2, -1, 1, 2)]
+                if any(map(all, pairwise(near))):
+                    continue
             self.add("name", name, about, at=at, weight=weight + bonuses.get(kind, 0.0) + bonus, uses=times)
         return file
 
@@ -263,7 +273,7 @@ def _find_value_name(before: str, sign: str) -> str:
     while len(name) > 1 and name[0].lower() in empty - word_lists()["determiners"]:
         del name[0]
     is_name = bool(name) and name[0][0].isalpha() and name[-1].lower() not in empty
-    return " ".join(name) if is_name else ""
+    return " ".join(name) if is_name and len(" ".join(name)) > 1 else ""
 
 
 def _find_changed(words: list[str]) -> list[str]:

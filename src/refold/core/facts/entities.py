@@ -128,6 +128,8 @@ def _read_path(piece: str) -> list[Entity]:
     steps = [step for step in piece.split("/") if step.strip(".~")]
     if any(step in _GENERATED for step in steps):
         return []
+    if _VERSION.fullmatch(piece.rpartition("@")[2]):  # a package
+        return [(piece, VERSION)]
     is_path = piece.startswith(("./", "../", "~/")) or any("." in step for step in steps) or len(steps) > 2
     is_path = is_path or (len(steps) > 1 and (piece.startswith("/") or "_" in piece))
     if not _PATH.fullmatch(piece) or not steps or not is_path or _SCRIPT.fullmatch(piece):

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from refold.core.facts.collector import COMMAND_CHARS, FactCollector, keep_ends, read_ends
+from refold.core.facts.collector import COMMAND_CHARS, FactCollector, find_cut, keep_ends, read_ends
 from refold.core.facts.injections import is_instruction
 from refold.core.facts.ledger import RULE_KINDS, USER_KINDS, Fact
 from refold.core.facts.lists import ListAnswer, find_listed_names, may_hold_list
@@ -28,6 +28,7 @@ from refold.core.facts.sentences import (
 from refold.core.messages import file_operations
 from refold.core.messages.message import Message, Text, ToolCall, ToolResult
 from refold.core.messages.speakers import find_speaker, find_speaker_names, remove_program_text
+from refold.core.messages.text_boundaries import word_before
 from refold.core.messages.tool_pairs import link, open_calls
 from refold.core.messages.transcript import parse_arguments
 from refold.core.outputs.outcome import cut_words, describe_action, describe_command
@@ -194,7 +195,8 @@ class _MessageReader:
             if is_pasted and kind in {"standing", "statement"}:
                 kind, weight = "request", 1.0
             if kind in kinds:
-                self.facts.add(kind, sentence[:LONGEST], who, at=at, weight=weight)
+                end = word_before(sentence, LONGEST) if len(sentence) > LONGEST else LONGEST
+                self.facts.add(kind, sentence[:end], who, at=at, weight=weight)
         known = frozenset(sentences)
         for sentence in (each for each in _find_middle_rules(whole) if each not in known):
             self.facts.add("constraint", sentence, who, at=at, weight=MIDDLE_WEIGHT)
@@ -205,9 +207,13 @@ class _MessageReader:
         text = keep_ends(message.text, SAID_CHARS, 0.5)
         for sentence in filter(may_hold_decision, split_sentences(text) if may_hold_decision(text) else ()):
             if is_decision(sentence):
-                self.facts.add("decision", sentence[:LONGEST], at=at, weight=3.2 - len(sentence) / 1_000)
-            elif is_promise(sentence):
-                self.facts.add("promise", sentence[:LONGEST], at=at, weight=3.4 - len(sentence) / 1_000)
+                self.facts.add(
+                    "decision", cut_words(sentence, LONGEST), at=at, weight=3.2 - len(sentence) / 1_000
+                )
+            elif is_promise(sentence) and not message.calls and not self.is_run:  # those are kept at once
+                self.facts.add(
+                    "promise", cut_words(sentence, LONGEST), at=at, weight=3.4 - len(sentence) / 1_000
+                )
         self.facts.add_check_boxes(text, at)
         # A model that calls no tools writes its command between fences: the last one, a shell's if any.
         fences = [
@@ -229,7 +235,7 @@ class _MessageReader:
         if self.command:
             self.facts.add("done", self.command, at=at, weight=2.0)
             self.facts.add_shell_files(command, at)
-            self.file = self.facts.add_names(command[:_FENCED_CHARS], "", at, 2.6)
+            self.file = self.facts.add_names(command[: find_cut(command, _FENCED_CHARS)], "", at, 2.6)
         self.facts.add_names(text, self.file, at, 2.4)
 
     def read_call(self, call: ToolCall, at: int, result: ToolResult | None) -> None:
@@ -286,8 +292,8 @@ def _find_middle_rules(text: str) -> list[str]:
     """
     if len(text) <= SAID_CHARS:
         return []
-    end = SAID_CHARS // 2 - LONGEST
-    sentences = _find_own_sentences(text[end:-end][:MIDDLE_CHARS])[1:-1]
+    half = SAID_CHARS // 2  # the tail begins behind a sentence that its cut would have split
+    sentences = _find_own_sentences(text[half - LONGEST : 2 * LONGEST - half][:MIDDLE_CHARS])[1:-1]
     possible = (each for each in sentences if len(each) <= LONGEST and has_rule_words(each))
     return [each for each in possible if classify_sentence(each)[0] in FIRM_KINDS][:MIDDLE_RULES]
 
@@ -302,7 +308,7 @@ def _count_specific(sentence: str) -> int:
 
 def _find_answer(text: str) -> str:
     """Find the sentence of an answer that tells most: that with most numbers and names, else the first."""
-    sentences = [each for each in split_sentences(text[:ANSWER_CHARS]) if len(each) > LEAST_ANSWER]
+    sentences = [s for s in split_sentences(text[: find_cut(text, ANSWER_CHARS)]) if len(s) > LEAST_ANSWER]
     sentences.sort(key=lambda each: -_count_specific(each[:LONGEST_ANSWER]))
     # A question, and a line that only leads to a list, answer nothing.
     answers = (each for each in sentences if not each.rstrip().endswith(("?", "？", ":", "：")))

@@ -476,6 +476,15 @@ def test_calls_of_an_interface_come_before_the_ids_in_its_answers():
     assert "find(key=K39X) → flights HAT390, HAT391" in text
 
 
+def test_what_was_done_for_the_user_is_told_beside_many_rules():
+    """Else an order that stands among the user's words looks open."""
+    rules = [user(f"Never send parcel {n} to port {n * 7}, please.") for n in range(60)]
+    done = [call("cancel_order", id="c", order="W7"), result("c", '{"status": "cancelled"}')]
+    assert section(told([*done, *rules], goal=5_600), digest.DONE) == [
+        "- cancel_order(order=W7) → status cancelled"
+    ]
+
+
 def test_a_notice_that_something_was_cut_off_is_no_memory():
     marker = "[Earlier conversation history was truncated to fit within context limits]"
     text = told([summary(marker), *SESSION, assistant("filler " * 700)])

@@ -83,7 +83,11 @@ _WORK_SHARES: Final = (
 """Shares of the sections where tools did the work: what was said and what was done; names use the rest. Rules
 in files have one only where such a file was read. Files and actions come twice: first the newest changes, and
 actions that tell more than a list of files."""
+CHANGED_SHARE: Final = 0.1
+"""Share that the newest actions have in any case where no files are worked on, changes before lookups: an
+order of the user looks open without its outcome, and rules and answers may use all the rest."""
 _CALL_SHARES: Final = (
+    (DONE, CHANGED_SHARE),
     (SAID, 0.25),
     (OPEN, 0.08),
     (DECIDED, 0.1),
@@ -239,13 +243,13 @@ def _format_sections(
     if not is_work:
         fill_lists(page, ledger, int(most * LISTS_SHARE * min(1.0, most / ROOMY_LISTS)))
     listed = left - page.left
-    shares: tuple[tuple[str, float], ...] = ((SAID, _SAID_SHARE), *_TALK_SHARES)
+    shares: tuple[tuple[str, float], ...] = ((DONE, CHANGED_SHARE), (SAID, _SAID_SHARE), *_TALK_SHARES)
     rules_share = 0.0
     if is_work:
         shares, rules_share = _WORK_SHARES if ledger.of("file") else _CALL_SHARES, RULES_SHARE
     elif ledger.of("answer"):
         answered = (SAID, _SAID_SHARE - ANSWERED_SHARE), (ANSWERED, ANSWERED_SHARE)
-        shares, rules_share = (*answered, *_TALK_SHARES), TALK_RULES_SHARE
+        shares, rules_share = ((DONE, CHANGED_SHARE), *answered, *_TALK_SHARES), TALK_RULES_SHARE
     for title, share in shares:
         budget = max(int(most * share) - listed * (title == SAID), LEAST_SECTION)
         if title == VALUES:

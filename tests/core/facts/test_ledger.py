@@ -89,6 +89,25 @@ class TestPatched:
         )
         assert [(fact.text, fact.at) for fact in found.facts] == [("cat > a.py (1 line)", 4)]
 
+    @pytest.mark.parametrize(
+        ("failed", "later", "settles"),
+        [
+            ("git push 2>&1", Fact("done", "git push --set-upstream origin inv", "ok", 4), True),
+            ("git push", Fact("done", "bd sync && git push 2>&1", "ok", 4), True),
+            ("git commit -m a && git push", Fact("done", "git commit -m b", "ok", 4), False),
+            ("bd sync && git push", Fact("done", "git push -f", "ok", 4), False),
+            ("git push", Fact("done", "git push -f", f"{FAILED}fatal", 4), False),
+            ("git push", Fact("done", "git push -f", "ok", 1), False),
+            ("make", Fact("done", "make clean", "ok", 4), False),
+            ("python try.py", Fact("file", "try.py", "removed", 4), True),
+            ("python try.py", Fact("file", "try.py", "changed", 4), False),
+            ("make > try.log", Fact("file", "try.log", "removed", 4), False),
+        ],
+    )
+    def test_an_error_leaves_with_its_script_or_when_the_repository_goes_on(self, failed, later, settles):
+        error = Fact("error", "fatal: no", failed, 2)
+        assert ledger(error, later).of("error") == ([] if settles else [error])
+
     def test_an_edit_that_went_wrong_is_settled_by_another_of_the_file(self):
         wrong = Fact("error", "not found", 'edit a.py: "x" -> "y"', 1)
         assert ledger(wrong, Fact("done", 'edit a.py: "z" -> "y"', "ok", 3)).of("error") == []

@@ -198,12 +198,31 @@ def test_a_call_that_changed_something_stands_beside_lookups():
     page = Page(count, 500)
     lookups = (Fact("done", f"search_flight(to=X{at})", "6 items", at) for at in range(2, 9))
     cancelled = Fact("done", "cancel_reservation(id=M2)", "status cancelled", 1)
-    fill_section(
-        page, ledger(cancelled, *lookups, Fact("done", "think(thought=hm)", "ok, no output", 9)), DONE, 40
-    )
+    thought = Fact("done", "think(thought=hm)", "ok, no output", 9)
+    fill_section(page, ledger(Fact("file", "a.py", "read", 1), cancelled, *lookups, thought), DONE, 40)
     lines = page.text.split("\n")
     assert lines[1] == "- #1 cancel_reservation(id=M2) → status cancelled"
     assert lines[-1] == "- #8 search_flight(to=X8) → 6 items"
+
+
+def test_what_a_service_changed_is_told_in_short_before_any_lookup():
+    """A refused call changed nothing, and a lookup of what was changed later tells an old state."""
+    page = Page(count, 500)
+    seats = "seats 12A, 12B, 12C, meals none, cabin business, fare Y26, insurance no"
+    actions = [
+        Fact("done", "get_booking(id=M2)", "state open", 1),
+        Fact("done", "update_booking(id=M2, cabin=business)", f"{seats}, bags 2", 2),
+        Fact("done", "cancel_booking(id=M3)", f"status cancelled, {seats}", 3),
+        Fact("done", "update_booking(id=M4, bags=2)", "Error: no seats", 4),
+        Fact("done", "get_booking(id=M5)", "state open", 5),
+    ]
+    fill_section(page, ledger(*actions), DONE, 90)
+    assert page.text.split("\n")[1:] == [
+        "- #2 update_booking(id=M2, cabin=business) → seats 12A, 12B, 12C, meals none, cabin …",
+        "- #3 cancel_booking(id=M3) → status cancelled, seats 12A, 12B, 12C, …",
+        "- #4 update_booking(id=M4, bags=2) → Error: no seats",
+        "- #5 get_booking(id=M5) → state open",
+    ]
 
 
 def test_an_old_action_behind_long_newer_ones_is_left_out():

@@ -62,6 +62,8 @@ _WORD: Final = re.compile(r"\w+")
 _REPLACED_WORD: Final = re.compile(r"\b(?:instead of|rather than|no longer|not) [\"'`]?([\w.:/@-]{2,60})")
 _REPLACEABLE: Final = frozenset({"value", "decision", "preference"})
 _TESTS_FAILED: Final = re.compile(r"\b(?!0 )\d{1,7} (?:failed|failures?|failing|errors?)\b|FAIL|not ok")
+_STEP: Final = re.compile(r"\b(?:git|hg|jj) (?:commit|push|pull|fetch|merge|rebase)\b")
+"""What brings a repository on: whatever its options, where it goes well an earlier failure is over."""
 MOST_PASSED: Final = 20
 """Test runs that are compared with each error; bounds the work, and only the newest tell what holds now."""
 _HALF_LIFE: Final = 400
@@ -287,17 +289,18 @@ def _is_corrected(fact: Fact, corrected: dict[str, int]) -> bool:
 
 
 def _drop_settled_errors(facts: Iterable[Fact]) -> list[Fact]:
-    """Drop the errors of commands that went well later, or failed in another way."""
+    """Drop the errors of commands that went well later or failed in another way, and of removed scripts."""
     left = list(facts)
     settled: dict[str, int] = {}
     passed: list[tuple[frozenset[str], int]] = []
+    removed = {fact.text: fact.at for fact in left if fact.kind == "file" and fact.about == "removed"}
     for fact in left:
         if fact.kind == "error":
             action = _name_action(fact.about)
             settled[action] = max(fact.at, settled.get(action, -1))
         elif fact.kind == "done" and not fact.about.startswith(FAILED):
-            action = _name_action(fact.text)
-            settled[action] = max(fact.at, settled.get(action, -1))
+            for action in (_name_action(fact.text), *_STEP.findall(fact.text)):
+                settled[action] = max(fact.at, settled.get(action, -1))
             if TEST_SUMMARY.match(fact.about) and not _TESTS_FAILED.search(fact.about):
                 passed.append((_find_operands(fact.text), fact.at))
 
@@ -305,7 +308,11 @@ def _drop_settled_errors(facts: Iterable[Fact]) -> list[Fact]:
         # A later run of the same tests, or of more, names no more than the one that failed.
         operands = _find_operands(error.about)
         covers = (at > error.at and wider <= operands for wider, at in passed[-MOST_PASSED:])
-        return error.about != "" and (settled[_name_action(error.about)] > error.at or any(covers))
+        steps = _STEP.findall(error.about) if _STEP.match(error.about) else []
+        went_on = bool(steps) and all(settled.get(step, -1) > error.at for step in steps)
+        gone = (removed.get(word, -1) > error.at and f"> {word}" not in error.about for word in operands)
+        is_over = settled[_name_action(error.about)] > error.at or went_on or any(gone) or any(covers)
+        return error.about != "" and is_over
 
     return [fact for fact in left if fact.kind != "error" or not is_settled(fact)]
 

@@ -12,6 +12,7 @@ from typing import Final
 
 from refold.core.facts.entities import FILE, PATH, entity_kind
 from refold.core.facts.ledger import SEEN_ONLY, USER_KINDS, Fact, Ledger, rank_value
+from refold.core.outputs.outcome import cut_words
 from refold.core.tokens.findings import Findings
 
 Count = Callable[[str], int]
@@ -76,6 +77,9 @@ _LOOKUP: Final = re.compile(
     r"(?:[_A-Z]\w{0,60})?\("
 )
 """A call by a name that says that it changes nothing."""
+_REFUSED: Final = re.compile(r"failed: |error\b", re.IGNORECASE)
+CHANGE_CHARS: Final = 80
+"""Characters of a change that a service made; its outcome has half. Three whole ones would fill a page."""
 _LONGEST: Final = 240
 """Characters of a name; more are data."""
 FILE_STATE: Final = re.compile(r"(.{1,400}?) \((read|changed|removed) #(\d{1,9})\)")
@@ -103,6 +107,8 @@ class Page:
     """Identities of the facts that are shown."""
     said: list[tuple[Fact, int]] | None = None
     """The user's sentences that are not beside the page, with their tokens; None until they are asked for."""
+    texts: dict[int, str] = field(default_factory=dict)
+    """Texts of the facts of sections, by their identities; some are told in short."""
     file_lines: dict[str, str] = field(default_factory=dict)
     """A line for each path of the ledger; empty until files are asked for."""
     found: Findings = field(default_factory=Findings)
@@ -130,7 +136,7 @@ class Page:
         lines: list[str] = []
         last = None
         for fact in facts:
-            text = " ".join(format_fact(fact).splitlines())
+            text = " ".join((self.texts.get(id(fact)) or format_fact(fact)).splitlines())
             if title == SAID and fact.at == last:  # sentences of one message share a line
                 lines[-1] += JOINT + text
             else:
@@ -189,13 +195,16 @@ def words_and_names(text: str) -> Iterable[str]:
     return words
 
 
-def format_fact(fact: Fact) -> str:
-    """Format a fact without its number."""
+def format_fact(fact: Fact, *, in_short: bool = False) -> str:
+    """Format a fact without its number; `in_short`: of an action the beginning, and of what came of it."""
     if fact.kind in {"todo", "open call"}:
         return f"[{fact.about}] {fact.text}"
     if fact.kind == "done":
         outcome = fact.about.removeprefix(f"{fact.text.rpartition(' ')[2]}: ")  # it may name the file again
-        return f"{fact.text}{ARROW}{outcome}" if outcome else fact.text
+        action = fact.text
+        if in_short:
+            action, outcome = cut_words(action, CHANGE_CHARS), cut_words(outcome, CHANGE_CHARS // 2)
+        return f"{action}{ARROW}{outcome}" if outcome else action
     if fact.kind == "quoted":
         return f'"{fact.text}"'
     if fact.kind == "file rule":
@@ -213,10 +222,9 @@ def fill_section(
 
     `brief`: without actions of which the list of files tells as much; `newest`: the newest facts first.
     """
-    budget = min(budget, page.left)
     in_section = page.facts.setdefault(title, [])
     heading = 0 if in_section else page.title_cost(title)
-    budget -= heading
+    budget = min(budget, page.left) - heading
     if budget < HANDLE_TOKENS:
         return
     of_kind = [
@@ -224,8 +232,9 @@ def fill_section(
         for fact in ledger.of(*_SECTION_KINDS[title])
         if fact.about not in {"", "ok, no output"} or not _is_lookup(fact)  # a thought, or nothing was found
     ]
+    is_service = title == DONE and not ledger.of("file")
     # The newest actions lead to the next one; other facts have a rank of their own.
-    newest_first = _take_turns(sorted(of_kind, key=lambda fact: -fact.at))
+    newest_first = _order_actions(sorted(of_kind, key=lambda fact: -fact.at), is_service=is_service)
     misses = 0
     files: dict[int, list[str]] = {}
     for file in ledger.of("file") if brief and title == DONE else ():
@@ -236,7 +245,7 @@ def fill_section(
         # The outcome of a command that failed already says what failed.
         if title == FAILED and any(_tells_trouble(done, fact) for done in page.facts.get(DONE, ())):
             continue
-        text = format_fact(fact)
+        text = page.texts[id(fact)] = format_fact(fact, in_short=is_service and _is_change(fact))
         cost = page.count(text) + HANDLE_TOKENS
         if cost <= budget:
             budget -= cost
@@ -253,19 +262,35 @@ def fill_section(
     in_section.sort(key=lambda fact: order[id(fact)])
 
 
-def _take_turns(facts: Sequence[Fact]) -> list[Fact]:
-    """Return actions, the newest first; between two lookups stands a change, as long as one is left.
+def _order_actions(facts: Sequence[Fact], *, is_service: bool) -> list[Fact]:
+    """Return actions, the newest first, so that lookups do not push out what changed something.
 
-    Many calls of an interface only look something up.
+    The changes of a service come first, as each settles an order; a lookup of what was changed later tells an
+    old state and comes last. Elsewhere a change stands between two lookups, as long as one is left.
     """
-    changes = deque(fact for fact in facts if not _is_lookup(fact))
-    lookups = deque(fact for fact in facts if _is_lookup(fact))
+    if is_service:
+        made = [fact for fact in facts if _is_change(fact)]
+        changed = {_find_object(fact): fact.at for fact in reversed(made)}
+        others = [fact for fact in facts if not _is_change(fact)]
+        return made + sorted(others, key=lambda fact: changed.get(_find_object(fact), -1) > fact.at)
+    changes, lookups = (deque(f for f in facts if _is_lookup(f) is looks) for looks in (False, True))
     order: list[Fact] = []
     is_after_lookup = False
     while changes and lookups:
         is_after_lookup = not is_after_lookup and lookups[0].at > changes[0].at
         order.append((lookups if is_after_lookup else changes).popleft())
     return [*order, *changes, *lookups]
+
+
+def _is_change(fact: Fact) -> bool:
+    """True if a call of an interface changed something: its name tells no lookup, and it was not refused."""
+    is_call = "(" in fact.text.partition(" ")[0]  # others are commands
+    return is_call and not _is_lookup(fact) and not _REFUSED.match(fact.about)
+
+
+def _find_object(fact: Fact) -> str:
+    """Return the first argument of a call, which names the thing that it is about."""
+    return fact.text.partition("(")[2].partition(",")[0].rstrip(")")
 
 
 def _is_lookup(fact: Fact) -> bool:

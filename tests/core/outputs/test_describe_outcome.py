@@ -23,6 +23,8 @@ TRACE = "Traceback (most recent call last):\n  File \"a.py\", line 3, in f\n    
 
 
 NESTED = "name Ada Lo, at x 3 on true"
+TERRAFORM = "91 lines: # a.b must be replaced"
+ORDER = "status cancelled, order_id W1, cards c1, c2, at x 1"
 
 
 class TestOutcome:
@@ -41,6 +43,20 @@ class TestOutcome:
             ("sh: foo: command not found", "sh: foo: command not found"),
             (f"start\n{TRACE}", "5 lines: KeyError: 'a'"),
             ("a b\n" * 9 + "warning: slow\n", "10 lines: warning: slow"),
+            (
+                "npm WARN old a\n" * 90 + "npm ERR! code E1\n" + "npm WARN b\n" * 90,
+                "181 lines: npm ERR! code E1",
+            ),
+            ("a.c:1:5: warning: x\n" * 9 + "b.c:7:9: error: y\n", "10 lines: b.c:7:9: error: y"),
+            ("  # a.b1 will be updated in-place\n" * 90 + "  # a.b must be replaced\n", TERRAFORM),
+            (
+                '{"items": [], "errors": [{"code": "E9", "message": "locked"}, {"code": "E7"}, {"code": "E7"}]}',
+                "errors E9 locked, E7 and 1 more",
+            ),
+            (
+                '{"status": "cancelled", "at": {"x": 1}, "order_id": "W1", "cards": {"c1": {}, "c2": {}}}',
+                ORDER,
+            ),
             (
                 "The file src/app.py has been updated. Here it is:\n  1\tx\n  2\ty",
                 "file updated",
@@ -287,6 +303,8 @@ class TestLinesOfTrouble:
             "Killed",
         ),
         *("panicked", "fatal", "error:", "panic:", "exception[x]:", "ValueError", "KeyException:", "Error("),
+        *("npm ERR! x", "npm error x", "error An x", "  7:1  error  x", "error TS2304: x", "error[E0425]: x"),
+        *('"level": "error"', "level=error", "severity=CRITICAL"),
         *("Exception(", "=failed", ":FAILURE", "=Crashed", ":unhealthy", "UNHANDLED", "uncaught"),
     )
     STRONG_PHRASES = (
@@ -303,7 +321,15 @@ class TestLinesOfTrouble:
     WEAK_PHRASES = (
         *("warn", "Warnings", "WARNING", "failed", "failures", "cannot", "could not", "unable to", "denied"),
         *("refused", "timed out", "timeout", "not found", "invalid", "Unexpected", "missing", "deprecated"),
-        *("errors", "UserWarning", "mi\u017fsing", "\u0130nvalid", "ınvalid"),
+        *(
+            "will be destroyed",
+            "must be replaced",
+            "errors",
+            "UserWarning",
+            "mi\u017fsing",
+            "\u0130nvalid",
+            "ınvalid",
+        ),
     )
 
     @pytest.mark.parametrize("words", [*STRONG_WORDS, *STRONG_PHRASES])

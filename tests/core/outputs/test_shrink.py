@@ -5,6 +5,7 @@ import hashlib
 import json
 import re
 from itertools import pairwise
+from typing import ClassVar
 
 import pytest
 from hypothesis import given, settings
@@ -344,6 +345,62 @@ class TestLogs:
         text = "\n".join(f"\x1b[32mok\x1b[0m {i}" for i in range(20)) + "\n10 %\r50 %\rdone\r\nend"
         assert shrink(text, 40) == "\n".join(f"ok {i}" for i in range(20)) + "\ndone\r\nend"
 
+    LONE: ClassVar = {
+        "gcc": ("m{0}.c:{0}:5: warning: unused variable 'x{0}'", "core.c:77:9: error: 'foo' undeclared"),
+        "clang": ("a{0}.cpp:{0}:7: warning: unused 'x'", "core.cpp:9:1: fatal error: 'foo.h' file not found"),
+        "mypy": (
+            "src/a{0}.py:{0}: note: By default it is not checked",
+            "src/b.py:7: error: Incompatible type",
+        ),
+        "tsc": (
+            "src/a{0}.ts({0},5): warning TS6133: 'x' is declared",
+            "src/b.ts(7,1): error TS2304: No 'foo'.",
+        ),
+        "eslint": ("/a/b{0}.js:{0}:1: 'x' is not used [Warning/no-unused]", "/a/c.js:7:1: No token [Error]"),
+        "stylish": ("  {0}:1  warning  'x' is not used", "  7:1  error  'y' is not defined"),
+        "yarn": ('warning " > p-{0}@1.0" has unmet "react@18".', 'error An unexpected one: "ENOSPC".'),
+        "npm": ("npm WARN deprecated p-{0}@1.0: old", "npm ERR! code ERESOLVE"),
+        "npm 10": ("npm warn deprecated p-{0}@1.0: old", "npm error code ERESOLVE"),
+        "logfmt": ("level=info msg=served n={0}", "level=error msg=lost"),
+        "json lines": ('{{"level": "info", "n": {0}}}', '{{"level": "error", "n": 7}}'),
+    }
+
+    @pytest.mark.parametrize("number", [100, 1_000])
+    @pytest.mark.parametrize(("usual", "error"), LONE.values(), ids=LONE)
+    def test_a_lone_error_among_warnings_survives(self, usual, error, number):
+        lines = [usual.format(i) for i in range(number)]
+        lines[number // 2] = error = error.format()
+        for limit in (35, 60, 200):
+            assert error in shrink("\n".join(lines), limit)
+
+    def test_code_between_warnings_does_not_hide_an_error(self):
+        lines = []
+        for i in range(300):
+            lines += [
+                f"src/m{i}.c: In function 'f{i}':",
+                f"src/m{i}.c:{i}:5: warning: unused variable 'x{i}' [-Wunused]",
+            ]
+            lines += [f"  {i} |     int x{i};", "      |         ^~"]
+        lines[600] = "core.c:77:9: error: 'foo' undeclared"
+        assert lines[600] in shrink("\n".join([*lines, "make: *** [Makefile:12: core.o] Error 1"]), 60)
+
+    def test_what_a_plan_destroys_survives(self):
+        lines = [f"  # aws_iam_role.r{i // 2} will be updated in-place" for i in range(300)]
+        lines[1::2] = ['  ~ tags = { env = "prod" -> "prd" }'] * 150
+        lines[200] = "  # aws_db_instance.ledger will be destroyed"
+        assert recognise_kind(lines) == "other"
+        assert lines[200] in shrink("\n".join(lines), 100)
+
+    def test_an_error_of_rust_is_no_code(self):
+        lines = [
+            "error[E0425]: cannot find value `x`",
+            " --> src/main.rs:5:9",
+            "  |",
+            "5 |     x;",
+            "  |     ^",
+        ]
+        assert recognise_kind([*["    let y = 1;"] * 30, *lines]) != "code"
+
 
 # -- tests --------------------------------------------------------------------------------------------------
 
@@ -530,8 +587,37 @@ class TestJson:
 
     def test_keys_whose_value_is_the_same_everywhere_come_last(self):
         texts = {"status": "available", "route": "over the northern line " * 5, "note": "nothing here " * 9}
-        shrunk = shrink(json.dumps([{**texts, "number": f"HAT{i:03}"} for i in range(9)]), 26)
+        shrunk = shrink(json.dumps([{**texts, "number": f"HAT{i:03}"} for i in range(40)]), 26)
         assert shrunk.startswith('[{"number": "HAT000", "[... 3 keys left out')
+
+    def test_an_object_keeps_its_name_before_its_state(self):
+        flight = {"note": "x" * 90, "status": "available", "flightNumber": "HAT141", "valid": "yes" * 9}
+        assert '"flightNumber": "HAT141"' in shrink(
+            json.dumps({"found": [{**flight, "a": i} for i in range(3)]}), 40
+        )
+
+    def test_a_marker_names_what_it_stands_for_if_it_is_not_much(self):
+        legs = [{"number": f"HAT{i}", "text": "word " * 30} for i in range(12)]
+        assert json.loads(shrink(json.dumps(legs[:3]), 15)) == ["[... 3 items left out, HAT0, HAT1, HAT2]"]
+        pairs = json.loads(shrink(json.dumps([legs[:2], legs[2:4]]), 20))
+        assert pairs == [["[... 2 items left out, HAT0, HAT1]"], "[... 1 item left out, HAT2, HAT3]"]
+        assert "left out, HAT0, HAT1, HAT2, HAT3, HAT4, HAT5, …]" in shrink(json.dumps(legs), 25)
+        assert json.loads(shrink(json.dumps(legs * 9), 15)) == ["[... 108 items left out]"]
+        odd = [{"id": f"[{i}]", "text": "word " * 30} for i in range(3)]
+        assert json.loads(shrink(json.dumps(odd), 15)) == ["[... 3 items left out]"]
+
+    def test_names_come_before_an_address(self):
+        cards = {f"gift_card_{n}": {"source": "gift", "amount": n, "text": "word " * 9} for n in range(2)}
+        home = {"street": "825 Laurel Lane", "city": "Houston", "country": "USA"}
+        value = json.loads(shrink(json.dumps({"home": home, "cards": cards, "born": "1980-01-01"}), 30))
+        assert value["cards"] == {"[... 2 keys left out, gift_card_0, gift_card_1]": None}
+        assert "home" not in value
+
+    def test_a_smaller_value_takes_the_room_that_a_larger_one_leaves(self):
+        value = {"name": "Ada", "text": "word " * 90, "rank": "gold"}
+        assert '"rank": "gold"' in shrink(json.dumps(value), 18)
+        first = {"name": "Ada", "message": "word " * 90, "rank": "gold"}
+        assert '"rank": "gold"' not in shrink(json.dumps(first), 18)
 
     def test_numbers_are_written_as_they_were(self):
         text = '{"a": 1.50, "b": 1e5, "c": 123456789012345678901234567890, "d": [' + "0.10, " * 400 + "NaN]}"
@@ -680,6 +766,10 @@ class TestLists:
         assert "src/alpha.py:10:" in shrunk
         assert "src/beta.py:10:" in shrunk
         assert "54 lines left out, all in src/beta.py]" in shrunk
+
+    def test_hits_that_name_an_error_are_hits(self):
+        hits = [f'src/a.py:{i}:    raise ValueError("error: {i}")' for i in range(10, 400, 7)]
+        assert recognise_kind(hits) == "search"
 
     def test_hits_without_numbers(self):
         hits = [f"src/{file}.py:    value = compute_{i}(x)" for file in ("alpha", "beta") for i in range(50)]

@@ -5,7 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import accumulate, islice
 from typing import Any, Final
 
 from refold.core.outputs.line_plan import WORTH_A_MARKER, cut_line, mark_gap
@@ -36,10 +36,15 @@ FIRST_KEYS: Final = frozenset(
     }
 )
 """Keys that say what came out; they get room before the others."""
+ERROR_KEYS: Final = frozenset({"error", "errors"})
 NAME_ENDS: Final = ("id", "name", "number", "title", "code", "key", "path", "url")
 """Ends of the keys under which an object has its name."""
+_NAME: Final = re.compile(r"(?:^|_|[a-z](?=[A-Z]))(?i:id|name|number|title)$")
+"""A key under which an object has its own name, or that of what it is about."""
 MOST_NAMES: Final = 6
 """Names of a list that are told; a number stands for the others."""
+MOST_LEFT: Final = 3 * MOST_NAMES
+"""Items or keys left out that a marker names: a few names of many tell nothing."""
 MOST_INNER: Final = 3
 """Values of an object inside another one that are told."""
 _MOMENT: Final = re.compile(r"\d{4}-\d\d-\d\d")
@@ -90,10 +95,14 @@ class JsonPlan:
             return ": ".join(filter(None, (number, _tell_list(self.value, leave_out))))
         pieces: list[str] = []
         left = max_chars
-        for key, item in sorted(self.value.items(), key=_rank_field):
+        ranks = _rank_keys(self.value)
+        for key, item in sorted(self.value.items(), key=lambda field: ranks[field[0]]):
             if left <= 0:
                 break
-            shown = _tell_value(item, leave_out)
+            # Of errors the message is told: a code alone says little.
+            errors = item[:MOST_INNER] if isinstance(item, list) and key.lower() in ERROR_KEYS else ()
+            said = list(dict.fromkeys(_tell_value(error, leave_out) for error in errors))
+            shown = _join_names(said, len(item)) if said else _tell_value(item, leave_out)
             if shown and f"{key}={shown}" not in known:
                 pieces.append(f"{_tell_value(key, leave_out)} {shown}")
                 left -= len(pieces[-1]) + 2
@@ -127,6 +136,7 @@ class JsonPlan:
         left_out = [key for key in value if key not in shares]
         names = ", ".join(left_out[:3])
         facts = names if len(left_out) <= 3 and len(names) <= SMALLEST else ""
+        facts = _name_some(left_out) if _has_named(value) else facts
         return _write_scalar(mark_gap(len(left_out), "key", facts)) if left_out else ""
 
     def _least(self, key: str, value: Any) -> int:
@@ -136,17 +146,20 @@ class JsonPlan:
     def _share(self, value: dict[str, Any], room: int, depth: int) -> dict[str, int]:
         """Return the characters for each key that is kept: those that say most first, small values whole."""
         odd, same = (kinds.get(id(value), frozenset()) for kinds in (self.odd, self.same))
+        ranks = _rank_keys(value)
         keys = sorted(
-            value, key=lambda key: (key not in odd) + (key.lower() not in FIRST_KEYS) + 2 * (key in same)
+            value, key=lambda key: ((key not in odd) + (ranks[key] > 0) + 2 * (key in same), ranks[key])
         )
         kept: list[str] = []
         free = room - 2
+        may_be_empty = depth > 0 and _has_named(value)  # the marker names the keys
         for key in keys:
             least = len(key) + 5 + self._gap(depth + 1) + self._least(key, value[key])
-            if kept and free < least:
-                break
-            kept.append(key)
-            free -= least
+            if free >= least or not (kept or may_be_empty):
+                kept.append(key)
+                free -= least
+            elif not ranks[key]:
+                break  # else a smaller one may fit
         shares: dict[str, int] = {}
         by_size = sorted(kept, key=lambda key: self._size(value[key]))
         for left, key in zip(range(len(by_size), 0, -1), by_size, strict=True):
@@ -172,7 +185,11 @@ class JsonPlan:
 
     def _mark_items(self, items: list[Any], depth: int) -> list[str]:
         """Return the marker for items that are left out, or the items themselves if they are no longer."""
-        marker = _write_scalar(mark_gap(len(items), "item"))
+        few = items if len(items) <= MOST_LEFT else ()
+        inner = [each for item in few for each in (item if isinstance(item, list) else (item,))]
+        can_be_named = len(inner) <= MOST_LEFT and all(isinstance(each, dict) for each in inner)
+        names = _name_some(_find_names(inner)) if can_be_named else ""
+        marker = _write_scalar(mark_gap(len(items), "item", names))
         sizes = [self._size(item) for item in items]
         if sum(sizes) > WORTH_A_MARKER * len(marker):
             return [marker]
@@ -237,12 +254,15 @@ def cut_json_line(line: str, max_chars: int) -> str:
     return shorter if 0 < len(shorter) < len(line) else cut_line(line, max_chars)
 
 
-def _rank_field(field: tuple[str, Any]) -> int:
-    """Rank what a field tells: what came out, plain values and lists, then objects and points in time."""
-    key, value = field
-    if key.lower() in FIRST_KEYS:
-        return 0
-    return 2 if isinstance(value, dict) or (isinstance(value, str) and _MOMENT.match(value)) else 1
+def _rank_keys(value: Mapping[str, Any]) -> dict[str, int]:
+    """Rank what the fields of an object tell; objects without names in them and points in time come last."""
+    name = next((key for key, item in value.items() if _NAME.search(key) and isinstance(item, str)), "")
+    ranks: dict[str, int] = {}
+    for key, item in value.items():
+        is_moment = isinstance(item, str) and _MOMENT.match(item)
+        is_last = is_moment or (isinstance(item, dict) and not _has_named(item))
+        ranks[key] = 0 if key == name or key.lower() in FIRST_KEYS else 1 + bool(is_last)
+    return ranks
 
 
 def _tell_value(value: Any, leave_out: Callable[[str], object]) -> str:
@@ -250,7 +270,7 @@ def _tell_value(value: Any, leave_out: Callable[[str], object]) -> str:
     if isinstance(value, list):
         return _tell_list(value, leave_out)
     if isinstance(value, dict):
-        if all(isinstance(item, dict) for item in value.values()):
+        if _has_named(value):
             return _join_names([_tell_value(key, leave_out) for key in islice(value, MOST_NAMES)], len(value))
         shown = ((key, item, _tell_value(item, leave_out)) for key, item in value.items())
         # A text tells by itself what it is; a number does not.
@@ -284,6 +304,20 @@ def _find_names(items: Sequence[dict[str, Any]]) -> list[str]:
     named = [key for key, column in columns.items() if 2 * len(set(column)) >= len(items)]
     key = next((key for key in named if key.lower().endswith(NAME_ENDS)), next(iter(named), None))
     return [] if key is None else list(dict.fromkeys(columns[key]))
+
+
+def _has_named(value: Mapping[str, Any]) -> bool:
+    """True if the keys of an object are the names of others."""
+    return all(isinstance(item, dict) for item in value.values())
+
+
+def _name_some(names: Sequence[str]) -> str:
+    """Return the first names, as many as a marker may hold; "" where they are few of many."""
+    ends = accumulate(len(name) + 2 for name in names[:MOST_NAMES])
+    shown = names[: sum(end <= VALUE_CHARS for end in ends)]
+    text = ", ".join((*shown, *["…"] * (len(shown) < len(names))))
+    # A bracket would end the marker.
+    return text if len(shown) * MOST_LEFT >= len(names) * MOST_NAMES and "]" not in text else ""
 
 
 def _join_names(names: Sequence[str], count: int) -> str:
@@ -347,7 +381,7 @@ def _has_trouble(item: Any) -> bool:
 
 def _tells_trouble(key: str, value: Any) -> bool:
     """True if a field of an object tells of trouble."""
-    if key.lower() in {"error", "errors"}:
+    if key.lower() in ERROR_KEYS:
         return bool(value)
     return _is_text(value) and key.lower() in FIRST_KEYS and is_failure(value[:200].upper())
 

@@ -15,7 +15,7 @@ from refold.core.outputs.rank_lists import (
     rank_search,
     rank_table,
 )
-from refold.core.outputs.rank_runs import is_log, is_status, rank_log, rank_tests
+from refold.core.outputs.rank_runs import is_diagnosis, is_log, is_status, rank_log, rank_tests
 from refold.core.outputs.trouble import find_failures, find_traces, has_report, is_test_run, plain_line
 
 SAMPLE: Final = 150
@@ -57,6 +57,7 @@ def recognise_kind(lines: Sequence[str]) -> Kind:
         ("code", is_numbered),
         ("tests", is_test_run),
         ("log", lambda _found: _has_trace(lines)),
+        ("log", is_diagnosis),
         ("search", is_search),
         ("json lines", lambda _found: is_json_lines(sample)),
         ("table", is_table),

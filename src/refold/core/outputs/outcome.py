@@ -18,11 +18,13 @@ from refold.core.outputs.rank_lists import find_entry_name, find_hit_file
 from refold.core.outputs.trouble import (
     ASSERTION,
     FAILED_TEST,
+    NO_FAILURE,
     TEST_SUMMARY,
     find_failures,
     find_traces,
     find_usual_warnings,
     find_warnings,
+    is_failure,
     plain_line,
 )
 from refold.core.outputs.wrappers import find_exit_code, remove_noise, split_frame
@@ -92,14 +94,11 @@ def read_outcome(
     if not trouble and (is_bad or (kind in _RUNS and not code)):
         trouble = next((lines[place] for place in find_warnings(lines)), "")
     plan = None if is_bad or kind == "tests" else parse_json(content)
-    said = (
-        plan.tell(limit_chars, action, leave_out)
-        if plan
-        else _describe_lines(lines, kind, trouble, is_bad=is_bad)
-    )
-    said = " ".join(_TAG.sub("", said).split())
+    said = plan.tell(limit_chars, action, leave_out) if plan else ""
+    said = " ".join(_TAG.sub("", said or _describe_lines(lines, kind, trouble, is_bad=is_bad)).split())
     line = cut_words(f"{state}: {said}" if is_bad else said, limit_chars)
-    return ActionOutcome(line, is_bad, "" if code == "0" and not is_bad else trouble.strip())
+    is_harmless = code == "0" or (NO_FAILURE.search(trouble) and not is_failure(trouble))
+    return ActionOutcome(line, is_bad, "" if is_harmless and not is_bad else trouble.strip())
 
 
 def _describe_lines(lines: Sequence[str], kind: Kind, trouble: str, *, is_bad: bool) -> str:

@@ -95,16 +95,8 @@ def rank_listing(lines: Sequence[str]) -> LinePlan:
         place for place, line in enumerate(lines) if not _is_entry(line) and is_failure(plain_line(line))
     ]
     few = groups if len(groups) * 4 <= len(lines) else []
-    order = dict.fromkeys(
-        (
-            *trouble,
-            0,
-            *(group[0] for group in few),
-            len(lines) - 1,
-            *_take_turns(few),
-            *end_places(0, len(lines), 4, 1),
-        )
-    )
+    first = (*trouble, 0, *(group[0] for group in few), len(lines) - 1, *_take_turns(few))
+    order = list(dict.fromkeys((*first, *end_places(0, len(lines), 4, 1))))
 
     def name_files(start: int, stop: int) -> str:
         names = [find_entry_name(line) for line in lines[start:stop] if _LONG_ROW.match(line)]
@@ -112,10 +104,10 @@ def rank_listing(lines: Sequence[str]) -> LinePlan:
         return " ".join((*names[:MOST_NAMES], *["…"] * (len(names) > MOST_NAMES)))
 
     if sum(bool(_LONG_ROW.match(line)) for line in lines) * 2 > len(lines):
-        return LinePlan(lines, list(order), name_files)
+        return LinePlan(lines, order, name_files)
     if len(groups) > 1:
-        return LinePlan(lines, list(order), _tell_groups(folders, "in "))
-    return LinePlan(lines, list(order), _tell_groups([_find_ending(line) for line in lines], ""))
+        return LinePlan(lines, order, _tell_groups(folders, "in "))
+    return LinePlan(lines, order, _tell_groups([_find_ending(line) for line in lines], ""))
 
 
 def find_entry_name(line: str) -> str:
@@ -190,13 +182,6 @@ def rank_table(lines: Sequence[str]) -> LinePlan:
     """Rank the rows of a table: its header, the last and the first rows, rows that tell of trouble."""
     header = 2 if len(lines) > 2 and any(_RULE.fullmatch(line) for line in lines[1:3]) else 1
     trouble = find_failures([plain_line(line) for line in lines])
-    order = dict.fromkeys(
-        (
-            *trouble[:1],
-            *range(header),
-            *trouble[:3],
-            len(lines) - 1,
-            *range(header, min(header + 3, len(lines))),
-        )
-    )
-    return LinePlan(lines, list(dict.fromkeys((*order, *end_places(0, len(lines), 3, 1)))))
+    head = range(header, min(header + 3, len(lines)))
+    first = (*trouble[:1], *range(header), *trouble[:3], len(lines) - 1, *head)
+    return LinePlan(lines, list(dict.fromkeys((*first, *end_places(0, len(lines), 3, 1)))))

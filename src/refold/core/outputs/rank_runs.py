@@ -44,6 +44,11 @@ _TIMED_LINE: Final = re.compile(
 )
 _LOG_LINE: Final = re.compile(rf"{_TIMED_LINE.pattern}|.{{0,80}}\b(?:{'|'.join(_LEVELS)})\b")
 _LABEL: Final = re.compile(r"\s{0,40}[A-Z][\w ./()-]{0,40}: {0,40}\S")
+_DIAGNOSIS: Final = re.compile(
+    r"(?:\S{1,250}?[:(]\d{1,7}(?:[:,]\d{1,7})?\)?: ?(?:fatal )?|(?:npm )?|\s{1,8}\d{1,7}:\d{1,7}\s{1,8})"
+    r"(?:error|warn(?:ing)?|note|info)(?:\[\w{1,20}\])?[: ](?! ?=)"
+    r"|\S{1,250}?:\d{1,7}:\d{1,7}: .{1,300} \[(?:Error|Warning)(?:/[\w@/-]{1,80})?\]$"  # eslint
+)
 
 # -- logs ---------------------------------------------------------------------------------------------------
 
@@ -54,6 +59,12 @@ def is_log(lines: Sequence[str]) -> bool:
     text = "\n".join(shown)
     log_line = _LOG_LINE if any(level in text for level in _LEVELS) else _TIMED_LINE
     return bool(shown) and has_share(shown, log_line.match, 1, 3)
+
+
+def is_diagnosis(lines: Sequence[str]) -> bool:
+    """True if a fifth of the lines name a level as compilers and linters do; their code may stand between."""
+    shown = [line for line in lines if line.strip()]
+    return bool(shown) and has_share(shown, _DIAGNOSIS.match, 1, 5)
 
 
 def is_status(lines: Sequence[str]) -> bool:
@@ -175,19 +186,11 @@ def rank_tests(lines: Sequence[str]) -> LinePlan:
         (1, [*other, *_around(sorted(found), len(lines))]),
         (1, summaries[::-1]),
     )
-    order = dict.fromkeys(
-        (
-            *summaries[-1:],
-            *failed[:1],
-            *found[:1],
-            *mix_places(lines, streams),
-            *(place for place in end_places(0, len(lines), 1, 3) if not passed[place] and new[place]),
-            *every,
-        )
-    )
+    first = (*summaries[-1:], *failed[:1], *found[:1], *mix_places(lines, streams))
+    ends = (place for place in end_places(0, len(lines), 1, 3) if not passed[place] and new[place])
 
     def describe(start: int, stop: int) -> str:
         number = sum(passed[start:stop])
         return f"{number} passed or skipped" if number > 1 else ""
 
-    return LinePlan(lines, list(order), describe)
+    return LinePlan(lines, list(dict.fromkeys((*first, *ends, *every))), describe)

@@ -18,7 +18,9 @@ MESSAGE_LINES: Final = 4
 _ESCAPE: Final = re.compile(r"\x1b\[[0-9;?]{0,32}[A-Za-z]")
 STRONG: Final = re.compile(
     r"\b(?:ERROR|FATAL|CRITICAL|SEVERE|PANIC|FAILED|FAILURE|FAIL|EXCEPTION|Killed|panicked|fatal)\b"
-    r"|\b(?:error|panic|exception)(?:\[\w{1,20}\])?:(?!:)"
+    r"|\b(?:error|panic|exception)(?:\[\w{1,20}\]| [A-Z]{1,6}\d{1,6})?:(?!:)"  # rustc, tsc, MSVC
+    r"|^(?:npm (?:ERR!|error) |error [A-Z\"]|\s{1,8}\d{1,7}:\d{1,7}\s{1,8}error\s)"  # npm, yarn, eslint
+    r"|\b(?:level|severity)\"?[:=] ?\"?(?i:error|fatal|critical)\b"
     r"|(?:Error|Exception)(?:\b(?!\w)|:)(?!\()"
     r"|\b(?:Error|Exception)\("
     r"|^\s{0,20}(?:Caused by:|Traceback \(most)"
@@ -30,6 +32,7 @@ STRONG: Final = re.compile(
 WEAK: Final = re.compile(
     r"\b(?:(?i:warn(?:ing)?s?|failed|failures?|cannot|could not|unable to|denied|refused|timed out|timeout"
     r"|not found|invalid|unexpected|missing|deprecated|errors?))\b|Warning\b"
+    r"|\b(?:will|must) be (?:destroyed|replaced)\b"  # terraform
 )
 """Words that often tell of trouble."""
 _ODD_LETTERS: Final = ("i\u0307", "ı", "ſ")
@@ -39,12 +42,13 @@ _STRONG_PARTS: Final = (
     *("error", "fail", "exception", "fatal", "panic", "critical", "severe", "killed", "caused by"),
     *("traceback", "crashed", "unhealthy", "command not found", "no such file", "permission denied"),
     *("segmentation fault", "connection refused", "core dumped", "undefined reference", "unhandled"),
-    "uncaught",
+    *("uncaught", "npm err!"),
 )
 _WEAK_PARTS: Final = (
     *_ODD_LETTERS,
     *("error", "warn", "fail", "cannot", "could not", "unable to", "denied", "refused", "timed out"),
     *("timeout", "not found", "invalid", "unexpected", "missing", "deprecated"),
+    *("be destroyed", "be replaced"),
 )
 """Parts of which every match of the pattern has one, in small letters: ten times as fast to look for."""
 _HARMLESS: Final = re.compile(
@@ -60,9 +64,12 @@ _LOG: Final = re.compile(r"^commit [0-9a-f]{40}\b", re.MULTILINE)
 """The head of a commit; its message is indented below."""
 _REPORT: Final = re.compile(
     r"\W{0,2}(?:\d[\d:.,TZ/ -]{5,30}[\])]?\s{1,4})?\W{0,2}"
-    r"(?:ERROR|FATAL|CRITICAL|FAIL|FAILED|error|fatal|panic)\b[:\] ]"
+    r"(?:ERROR|FATAL|CRITICAL|FAIL|FAILED|error|fatal|panic)\b(?:\[E\d{4}\])?[:\] ]"
+    r"|\s{0,4}# \w{1,80}\.\S{1,200} (?:will be (?:created|destroyed|updated in-place)|must be replaced)$"
 )
-_REPORT_PARTS: Final = ("ERROR", "FATAL", "CRITICAL", "FAIL", "error", "fatal", "panic")
+_REPORT_PARTS: Final = ("ERROR", "FATAL", "CRITICAL", "FAIL", "error", "fatal", "panic", "ll be ", "st be ")
+NO_FAILURE: Final = re.compile(r"(?i)\bwarn(?:ing)?s?\b|deprecated|\b(?:will|must) be (?:destroyed|replaced)")
+"""A line that warns, or says what would be done: nothing has failed yet."""
 _USUAL_WARNING: Final = re.compile(r"[^\n]{0,200}\b(?:Pending)?(?:Deprecation|Future)Warning: ")
 
 
@@ -107,7 +114,7 @@ def _find_places(lines: Sequence[str], parts: Sequence[str], pattern: re.Pattern
 
 
 def has_report(lines: Sequence[str]) -> bool:
-    """True if a line begins with the level of a log, as no line of code does."""
+    """True if a line begins with the level of a log, or tells of a plan, as no line of code does."""
     text = "\n".join(lines)
     return any(part in text for part in _REPORT_PARTS) and any(map(_REPORT.match, lines))
 

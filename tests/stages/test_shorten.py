@@ -163,6 +163,14 @@ class TestArguments:
         assert (got["path"], got["lines"]) == ("src/a.py", 3)
         assert 0 < len(got["text"]) < 800
 
+    def test_a_path_stays_whole_and_what_is_no_path_does_not(self):
+        path = "/home/someone/projects/harbour-worktrees/harbour-gqc/priv/migrations/20260211205820_add_state.exs"
+        got = self.shorten({"filePath": path, "old_string": PROSE, "new_string": PROSE})
+        assert got["filePath"] == path
+        assert len(got["old_string"]) < 800
+        assert len(self.shorten({"file": PROSE, "text": PROSE})["file"]) < 800
+        assert isinstance(self.shorten({"files": [{"path": path, "content": PROSE}] * 9})["files"], list)
+
     def test_json_stays_json(self):
         got = json.loads(self.shorten(json.dumps({"path": "src/a.py", "text": PROSE})))
         assert got["path"] == "src/a.py"
@@ -283,6 +291,26 @@ class TestBothEnds:
     def test_long_lines_do_not_leave_the_room_unused(self):
         text = "\n".join(f"paragraph {number} " + "word " * 150 for number in range(12))
         assert estimate(keep_both_ends(text, 500, estimate)) >= 400
+
+    @pytest.mark.parametrize("limit", [130, 140, 150, 170, 190, 250, 500])
+    @pytest.mark.parametrize("shorten", [keep_both_ends, shorten_request])
+    def test_short_lines_stay_whole(self, shorten, limit):
+        lines = [
+            f"Section {n}. The seller brings goods of kind {n} {'and bills them ' * 5}." for n in range(300)
+        ]
+        got = shorten("\n".join(lines), limit, estimate).split("\n")
+        assert [line for line in got if line not in lines] == [f"[... {301 - len(got)} lines left out]"]
+        assert estimate("\n".join(got)) > limit * 0.6
+
+    @pytest.mark.parametrize("at", [0, 1])
+    def test_only_the_end_with_the_long_line_is_cut_inside(self, at):
+        short = [f"{n}: a line that is short" for n in range(100)]
+        long = "word " * 2_000
+        got = keep_both_ends("\n".join([long, *short] if at else [*short, long]), 400, estimate)
+        above, below = re.split(r"\n\[\.\.\. \d+ characters left out \.\.\.\]\n", got)
+        assert all(line in short for line in (below if at else above).split("\n"))
+        assert (above if at else below) in long
+        assert estimate(got) > 300
 
     def test_a_few_words_are_kept_from_the_beginning(self):
         got = keep_both_ends("begin " + "word " * 2_000, 30, estimate)

@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple, cast
 from refold.core.compaction.layout import find_height
 from refold.core.facts.request_rules import RequestRule, find_request_rules
 from refold.core.facts.sentences import join_wrapped_lines
+from refold.core.messages.file_operations import COMMON_TOOLS
 from refold.core.messages.message import (
     Document,
     Message,
@@ -30,7 +31,7 @@ from refold.core.messages.message_text import arguments_text, json_text
 from refold.core.messages.speakers import find_speaker
 from refold.core.messages.text_cutting import fit_text, middle_out
 from refold.core.messages.transcript import parse_arguments
-from refold.core.outputs.line_plan import count_lines, mark_gap
+from refold.core.outputs.line_plan import LINE_SHARE, count_lines, mark_gap
 from refold.core.outputs.shrink import OutputPlan, shrink_output
 from refold.core.summaries.wrappers import find_frame
 from refold.core.tokens.counting import Counter
@@ -42,6 +43,8 @@ Shorten = Callable[[str, int, Count], str]
 
 LEAST_VALUE: Final = 24
 """Tokens of a text that are left in any case; fewer would say nothing."""
+LONGEST_PATH: Final = 260
+"""Characters of a path that is never cut: MAX_PATH of Windows; what is longer is rather a text."""
 RULES_SHARE: Final = 0.4
 """Share of a shortened request for rules that would be left out with its middle."""
 HEAD_SHARE: Final = 0.65
@@ -243,9 +246,8 @@ def keep_both_ends(text: str, limit: int, count: Count, head_share: float = HEAD
     # Where not even the first line fits, fewer characters do not help.
     for _ in range(TRIES if chars >= LEAST_PIECES or ends.fits_line(chars) else 0):
         short = ends.join(chars)
-        if len(short) < chars * LINES_FILL and chars >= LEAST_PIECES:
-            head = ends.size_head(chars)
-            short = middle_out(text, head=head, tail=chars - head) or short
+        if len(short) < chars * LINES_FILL and chars >= LEAST_PIECES and (pieces := ends.size_pieces(chars)):
+            short = middle_out(text, head=pieces[0], tail=pieces[1]) or short
         if short and count(short) <= limit:
             return short
         chars = chars * 9 // 10
@@ -262,10 +264,10 @@ class _Ends:
     def __init__(self, lines: Sequence[str], head_share: float) -> None:
         self._lines, self._head_share = lines, head_share
         sizes = [len(line) + 1 for line in lines]
-        self._above = list(accumulate(sizes))
-        self._below = list(accumulate(reversed(sizes)))
+        self._above = list(accumulate(sizes, initial=0))
+        self._below = list(accumulate(reversed(sizes), initial=0))
         blank = next((at for at, line in enumerate(reversed(lines)) if line.strip()), 0)
-        self._last = self._below[blank]
+        self._last = self._below[blank + 1]
 
     def size_head(self, chars: int) -> int:
         """Return the characters of the beginning; the last line, often the question, may take of them."""
@@ -273,17 +275,29 @@ class _Ends:
 
     def fits_line(self, chars: int) -> bool:
         """True if the first line fits into the share of the beginning."""
-        return self._above[0] <= self.size_head(chars)
+        return self._above[1] <= self.size_head(chars)
 
     def join(self, chars: int) -> str:
         """Join lines of at most so many characters from both ends; "" where not even two fit."""
-        lines, head = self._lines, self.size_head(chars)
-        first = bisect_right(self._above, head)
-        last = bisect_right(self._below, chars - head, 0, max(0, len(lines) - 1 - first))
+        lines = self._lines
+        first = bisect_right(self._above, self.size_head(chars)) - 1
+        # The end has what the beginning leaves.
+        last = bisect_right(self._below, chars - self._above[first], 0, max(1, len(lines) - first)) - 1
         if not first or not last:
             return ""
         marker = mark_gap(count_lines(lines[first : len(lines) - last]), "line")
         return "\n".join([*lines[:first], marker, *lines[len(lines) - last :]])
+
+    def size_pieces(self, chars: int) -> tuple[int, int] | None:
+        """Return the characters of both ends if one cuts a long line; the other ends with a whole one."""
+        sizes: list[int] = []
+        room, is_cut = self.size_head(chars), False
+        for ends in (self._above, self._below):
+            at = bisect_right(ends, room) - 1
+            is_long = ends[at + 1] - ends[at] > chars // LINE_SHARE
+            sizes.append(room if is_long else ends[at] - (ends is self._above))
+            room, is_cut = chars - sizes[0], is_cut or is_long
+        return (sizes[0], sizes[1]) if is_cut else None
 
 
 def shorten_request(text: str, limit: int, count: Count, found: Findings | None = None) -> str:
@@ -354,12 +368,18 @@ def _shorten_call(call: ToolCall, limit: int, counter: Counter) -> ToolCall:
         return replace(
             call, arguments=json_text({"arguments": _shorten_value(arguments_text(call), limit, counter)})
         )
-    values = {str(key): counter.text(_value_text(value)) for key, value in arguments.items()}
+    # A path stays whole: the rest of one names a file that is not there.
+    values = {
+        str(key): counter.text(_value_text(value))
+        for key, value in arguments.items()
+        if COMMON_TOOLS.spell(str(key)) not in COMMON_TOOLS.paths
+        or not (isinstance(value, str) and len(value) <= LONGEST_PATH)
+    }
     # Written anew, because the text as it came may be escaped and several times as long.
     fixed = counter.text(json_text(arguments)) - sum(values.values())
     height = max(LEAST_VALUE, find_height(values.values(), limit - fixed))
     short = {
-        str(key): _shorten_value(value, height, counter) if values[str(key)] > height else value
+        str(key): _shorten_value(value, height, counter) if values.get(str(key), 0) > height else value
         for key, value in arguments.items()
     }
     return replace(call, arguments=json_text(short) if isinstance(call.arguments, str) else short)

@@ -221,6 +221,14 @@ class TestHouse:
         patch = "*** Begin Patch\n*** Update File: old.py\n*** Move to: new.py\n*** Add File: b c.py\n*** End Patch"
         assert one("apply_patch", {"input": patch}).modified == ("old.py", "new.py", "b c.py")
 
+    @pytest.mark.parametrize("cut", ["/home/a/lib/live/s…", "src/[... 30 characters left out]x.py"])
+    def test_what_a_shortened_call_left_of_a_path_names_no_file(self, cut):
+        assert one("write_file", {"path": cut, "content": "x"}) == FileOps()
+        paths = {"paths": ["a", cut, "[... 3 items left out]"]}
+        assert one("read_multiple_files", paths).read == ("a",)
+        patch = f"*** Begin Patch\n*** Update File: {cut}\n*** Add File: b.py\n*** End Patch"
+        assert one("apply_patch", {"input": patch}).modified == ("b.py",)
+
     def test_several_files_in_one_read(self):
         assert one("read_multiple_files", {"paths": ["b", "a", "b", 3]}).read == ("b", "a")
 

@@ -184,6 +184,8 @@ _EXTENTS: Final = ("offset", "limit", "start", "end", "line", "viewrange", "rang
 _PATCHED_FILE: Final = re.compile(
     rf"^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (\S.{{0,{PATH_CHARS}}})$", re.MULTILINE
 )
+_CUT: Final = re.compile(r"…$|\[\.\.\. \d{1,12} \w{1,12} left out")
+"""What a call that was shortened has in place of a path: it names no file."""
 _JSON_PAIR: Final = re.compile(rf'"(\w{{1,64}})"\s{{0,16}}:\s{{0,16}}("(?:[^"\\\n]|\\.){{1,{PATH_CHARS}}}")')
 
 
@@ -227,13 +229,11 @@ def read_arguments(arguments: Any) -> Mapping[str, Any] | None:
 def _find_paths(arguments: Mapping[str, Any], vocabulary: Vocabulary) -> tuple[str, ...]:
     """Return the files that arguments name: one, a list, or a list of objects; the first that has any."""
     for value in _path_values(arguments, vocabulary):
-        if isinstance(value, str) and 0 < len(value) <= PATH_CHARS and not value.isspace():
-            return (value,)
         items = value if isinstance(value, list | tuple) else (value,)
         named: list[Any] = []
         for item in items:
             named += _path_values(item, vocabulary)[:1] if isinstance(item, Mapping) else [item]
-        if paths := _keep_paths(named):
+        if paths := [path for path in _keep_paths(named) if not _CUT.search(path)]:
             return tuple(dict.fromkeys(paths))
     return ()
 
@@ -247,7 +247,7 @@ def _find_patched(arguments: Any) -> tuple[str, ...]:
     values = (read_arguments(arguments) or EMPTY).values()
     for text in (*values, arguments):
         if isinstance(text, str) and (paths := _PATCHED_FILE.findall(text.replace("\r\n", "\n"))):
-            return tuple(path.rstrip() for path in paths)
+            return tuple(path for path in map(str.rstrip, paths) if not _CUT.search(path))
     return ()
 
 

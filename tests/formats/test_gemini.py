@@ -543,3 +543,19 @@ def test_a_signature_on_an_empty_text_comes_back():
     ]
     with refold.open("signed", store="memory:", window=100_000, format="gemini") as session:
         assert session.prepare(history).messages == history
+
+
+@pytest.mark.parametrize("field", ["result", "output", "error"])
+def test_a_shortened_response_keeps_its_field(field):
+    history = [{"role": "user", "parts": [{"text": "List the berths."}]}]
+    for number in range(6):
+        call = {"functionCall": {"name": "berths", "args": {"page": number}}}
+        text = "\n".join(f"berth {k}: ship {k * number}" for k in range(200))
+        answer = {"functionResponse": {"name": "berths", "response": {field: text}}}
+        history += [{"role": "model", "parts": [call]}, {"role": "user", "parts": [answer]}]
+    done = refold.compact(history, window=8_000, target=2_500, format="gemini").messages
+    parts = [
+        part["functionResponse"] for item in done for part in item["parts"] if "functionResponse" in part
+    ]
+    assert any("left out" in part["response"][field] for part in parts)
+    assert all(list(part["response"]) == [field] for part in parts)

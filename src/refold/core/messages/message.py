@@ -270,11 +270,11 @@ def replace_parts(message: Message, parts: tuple[Part, ...]) -> Message:
     )
 
 
-def replace_result_text(result: ToolResult, text: str) -> ToolResult:
-    """Return a tool result with another text."""
-    return ToolResult(
-        result.call_id, (Text(text),), name=result.name, is_error=result.is_error, extra=result.extra
-    )
+def replace_result_text(result: ToolResult, text: str, media: Iterable[Part] = ()) -> ToolResult:
+    """Return a tool result with another text and these media; its only text keeps what stood beside it."""
+    texts = [inner for inner in result.content if isinstance(inner, Text)]
+    first = replace(texts[0], text=text) if len(texts) == 1 else Text(text)
+    return replace(result, content=(first, *media))
 
 
 def is_blank(part: Part) -> bool:
@@ -285,8 +285,5 @@ def is_blank(part: Part) -> bool:
 def replace_part_text(part: Part, text: str) -> Part:
     """Return a part with another text, the same one if it has none; pictures in a tool result stay."""
     if isinstance(part, ToolResult):
-        media = [inner for inner in part.content if not isinstance(inner, Text)]
-        return ToolResult(
-            part.call_id, (Text(text), *media), name=part.name, is_error=part.is_error, extra=part.extra
-        )
+        return replace_result_text(part, text, [own for own in part.content if not isinstance(own, Text)])
     return replace(part, text=text) if isinstance(part, Text | Document) else part

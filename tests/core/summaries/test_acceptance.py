@@ -229,6 +229,9 @@ QUESTIONS = (
         "Okay, I can help you with that. The parser is in src/a.py.",
         "I apologize for the confusion, but I will look at it again. It was about dates.",
         "The talk was about dates.\nWould you like me to go on?",
+        "Sure! Let me draw the chart now. Here is the chart for NORD: ...",
+        "Okay, let me draw the chart. It has three bars.",
+        "Understood. I'll run the tests now. Here are the results: three pass.",
     ],
 )
 def test_a_text_that_speaks_to_its_reader_is_no_summary(text):
@@ -246,6 +249,9 @@ def test_a_text_that_speaks_to_its_reader_is_no_summary(text):
         "Summary: the flight is booked. Let me know if it is late, the user said.",
         "The user is sorry for the noise, but they can help with the release on Friday.",
         "The user asked whether there is anything else to pay; the agent said no.",
+        "Sure! Let me summarise the conversation. The user wants a chart for NORD.",
+        "Okay, I'll summarize what happened so far. The user wants a chart for NORD.",
+        "Certainly. Here is what happened so far: the user said 'let me see the chart'.",
     ],
 )
 def test_a_summary_that_quotes_such_words_passes(text):
@@ -565,6 +571,31 @@ def test_the_state_at_the_cut(messages, state):
     """The torture matrix, H."""
     assert find_state(messages) == state
     assert STATE_SENTENCES[state].startswith("State: ")
+
+
+@pytest.mark.parametrize(
+    ("text", "state"),
+    [
+        ('I will drop tables t1 to t9.\n\nPlease confirm with "yes" to proceed.', "awaiting approval"),
+        ("Reply YES and I will delete the bucket.", "awaiting approval"),
+        ("I wait for your go-ahead.", "awaiting approval"),
+        ("Let me know if you would like to proceed with the booking.", "awaiting approval"),
+        ("Bitte bestätigen Sie mit Ja.", "awaiting approval"),
+        ("Confirme com sim para continuar.", "awaiting approval"),
+        ("Veuillez confirmer.", "awaiting approval"),
+        ("続けてよろしいでしょうか。", "awaiting approval"),
+        ("请确认是否删除。", "awaiting approval"),
+        ("Let me know which option you prefer.", "awaiting user"),
+        ("Please provide your user ID, and I look it up.", "awaiting user"),
+        ("どちらがよいか教えてください。", "awaiting user"),
+        ("All is done. Let me know if you need anything else!", "finished"),
+        ("Please let me know how I can help further.", "finished"),
+        ('The dialog says "Please confirm" now.', "finished"),
+        ("Dear guest, please confirm your stay.\n\nThe letter is in letter.txt.", "finished"),
+    ],
+)
+def test_a_request_needs_no_question_mark(text, state):
+    assert find_state([user("go"), assistant(text)]) == state
 
 
 def test_a_dead_call_at_the_end_is_work():

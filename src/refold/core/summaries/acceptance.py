@@ -67,9 +67,11 @@ def reject_reply(reply: Reply) -> str:
 # -- the text against what it stands for ---------------------------------------------------------------------
 
 _ANNOUNCES: Final = re.compile(
-    r"[^\n]{0,120}\b(?:summary|memory|recap|overview|here (?:is|are))\b", re.IGNORECASE
+    r"[^\n]{0,120}\b(?:summar(?:y|i[sz]\w{1,4})|memory|recap|overview)\b"
+    r"|(?:(?!\b(?:let me|let['’]s|i['’]ll|i will)\b)[^\n]){0,120}\bhere (?:is|are)\b",
+    re.IGNORECASE,
 )
-"""An opening line that announces a summary: what follows may be one."""
+"""An opening line that announces a summary: what follows may be one. Behind `let me` it is the work."""
 _STRUCTURED_LINE: Final = re.compile(r"^(?:#{1,6} |\*\*|[-*•>|#]|\d{1,3}[.)] )", re.MULTILINE)
 """A heading, a list, a quote, the number of a message: lines of a summary, which may quote anything."""
 _FENCE: Final = re.compile(r"<[/\s]{0,3}(?:conversation|previous-summary)\b[^<>\n]{0,40}>", re.IGNORECASE)

@@ -73,6 +73,7 @@ _SOURCED: Final = re.compile(
 _WORDS_OF_USER: Final = (SAID, IN_BRIEF)
 """Sections in which nothing but the user's own words stands; a summariser may forge one."""
 _CLAUSE_END: Final = re.compile(r"; |,? (?:and|but|while|because|so) the |, (?:and|but|which|who|while|so) ")
+_PIECE_END: Final = re.compile(r"; |,? (?:and|but|which|while|und|aber|et|mais|y|e) ")
 _SHOWN_BY_TOOLS: Final = frozenset({VALUES, FILES, OUTPUTS})
 """Sections of a summary with the output of tools: a name there is no request of the user."""
 
@@ -103,6 +104,12 @@ def _read_said(text: str) -> _Said:
         frozenset(word[:_STEM] for word in words),
         orders,
     )
+
+
+def _read_sentences(text: str) -> list[tuple[str, set[str]]]:
+    """Split a text into sentences, each with its content."""
+    text = middle_out(text, head=_READ_CHARS // 2, tail=_READ_CHARS // 2)
+    return [(sentence, find_content(sentence)) for sentence in split_sentences(text)]
 
 
 @dataclass(slots=True)
@@ -149,7 +156,14 @@ class Speech:
 
     def knows(self, word: str) -> bool:
         """True if a form of this word was used: `fix` is one of `fixed`."""
-        return word[:_STEM] in self.stems or word[: _STEM - 1] in self.stems
+        if word[:_STEM] in self.stems or word[: _STEM - 1] in self.stems:
+            return True
+        # In a language without blanks a word may stand anywhere in a line.
+        return not word.isascii() and any(word in text for text in self.texts)
+
+    def has(self, pattern: re.Pattern[str]) -> bool:
+        """True if one of the texts has this pattern."""
+        return any(self.found.find(re.Pattern.search, pattern, text) for text in self.texts)
 
     def support(self, words: frozenset[str]) -> float:
         """Score how surely one line is the source: it has most of these words, or they hold all of it."""
@@ -167,16 +181,12 @@ class Speech:
 
     def forbids(self, content: set[str]) -> bool:
         """True if the sentence that has most of this content forbids something, and allows nothing."""
-        read = (middle_out(text, head=_READ_CHARS // 2, tail=_READ_CHARS // 2) for text in self.texts)
-        shared = {
-            sentence: len(content & find_content(sentence))
-            for text in read
-            for sentence in split_sentences(text)
-        }
+        read = (self.found.find(_read_sentences, text) for text in self.texts)
+        shared = {sentence: len(content & own) for sentences in read for sentence, own in sentences}
         most = max(shared.values(), default=0)
         if most < max(2, _SAME * len(content)):
             return False
-        allows = _compile(r"\b(?:{})\b", "allows")
+        allows = _compile(r"\b(?:{}|{})\b", "consents", "allows")
         nearest = [sentence for sentence, count in shared.items() if count == most]
         return all(is_prohibition(sentence) and not allows.search(sentence) for sentence in nearest)
 
@@ -208,33 +218,39 @@ class Speakers:
         if any(title in heading for title in _WORDS_OF_USER):
             return self.people.support(words) < _SAME
         claim = _compile(r"{}", "user_claims").search(sentence)
+        is_open = claim is None and _compile(r"{}", "open_permissions").search(sentence) is not None
         request = _compile(r"\b(?:{})\b", "wish_headings").search(heading)
         order = _compile(r"\b(?:{})\b|{}", "order_words", "order_words_without_blanks").search(sentence)
         everybody = (self.people, self.model, self.calls, self.tools)
         unknown = names.difference(*(speech.names | speech.ends for speech in everybody)) if names else names
-        if not (claim or request or (order and unknown)):
+        if not (claim or is_open or request or (order and unknown)):
             return False
-        permits = _compile(r"\b(?:{})", "permissions").search(sentence)
-        if (
-            claim
-            and permits
-            and not is_prohibition(sentence)
-            and self.people.forbids(_find_claimed(sentence))
-        ):
-            return True
+        permits = _compile(r"\b(?:{})|{}", "permissions", "permissions_without_blanks").search(sentence)
+        if (claim or is_open) and permits:
+            is_ban = not is_prohibition(sentence) and self.people.forbids(_find_claimed(sentence))
+            if is_ban or not self._knows_acts(sentence, is_open=is_open):
+                return True
         # Of "The user asks for x, and the answer was y" only the first half is a claim.
         clause = sentence
         if claim and not permits and not unknown:
             clause = _CLAUSE_END.split(sentence[claim.start() :], 1)[0]
         said = _find_claimed(clause)
-        heard = sum(max(speech.knows(word) * weight for speech, weight in self._ears()) for word in said)
-        least = _HEARD if claim or order else _HEARD_OF_REQUESTS
+        # Whose words may stand in a claim, and how much a word of theirs counts for it.
+        ears = [*zip(everybody, (1.0, 1.0 if is_open else _ELSEWHERE, _ELSEWHERE, _ELSEWHERE), strict=True)]
+        heard = sum(max(speech.knows(word) * weight for speech, weight in ears) for word in said)
+        least = _HEARD if claim or is_open or order else _HEARD_OF_REQUESTS
         return bool(said) and heard < len(said) * (_HEARD_NAMES if unknown else least)
 
-    def _ears(self) -> tuple[tuple[Speech, float], ...]:
-        """Return whose words may stand in a claim, and how much a word of theirs counts for it."""
-        others = ((speech, _ELSEWHERE) for speech in (self.model, self.calls, self.tools))
-        return ((self.people, 1.0), *others)
+    def _knows_acts(self, sentence: str, *, is_open: bool) -> bool:
+        """True if people said what is permitted, or agreed to something and the model said it."""
+        permits = _compile(r"\b(?:{})|{}", "permissions", "permissions_without_blanks")
+        pieces = [piece for piece in _PIECE_END.split(sentence) if permits.search(piece)]
+        agreed = is_open or self.people.has(_compile(r"\A\W{{0,3}}(?:{})\b", "consents"))
+        return all(
+            self.people.has(act) or (agreed and self.model.has(act))
+            for act in (re.compile(one, re.IGNORECASE) for one in read_patterns("summaries")["acts"])
+            if any(act.search(piece) and not is_prohibition(piece) for piece in pieces)
+        )
 
     def _find_speaker(self, sentence: str, heading: str) -> str | None:
         """Return who of the tools and the model gave an order; None for a person or no order."""
@@ -264,8 +280,9 @@ class Speakers:
 
 
 def _find_claimed(sentence: str) -> set[str]:
-    """Find the content of a claim that say what was claimed."""
-    return find_content(_compile(r"\b(?:{})\b", "claim_verbs").sub("", sentence))
+    """Find the content of a claim besides the words that claim it."""
+    verbs = _compile(r"\b(?:{})\b|{}", "claim_verbs", "claim_verbs_without_blanks")
+    return find_content(verbs.sub(" ", sentence))
 
 
 def _is_plan(sentence: str, heading: str) -> bool:

@@ -6,10 +6,10 @@ A model that continues from a summary must neither stop nor run on. The state is
 metadata and one sentence in its text.
 """
 
-import re
 from collections.abc import Sequence
 from typing import Final, Literal, TypeAlias
 
+from refold.core.facts.words import compile_patterns
 from refold.core.messages.message import Message
 from refold.core.messages.speakers import find_speaker
 from refold.core.messages.tool_pairs import open_calls
@@ -25,12 +25,6 @@ STATE_SENTENCES: Final[dict[WorkState, str]] = {
 }
 """Short, because one of them stands in every view."""
 
-_APPROVAL: Final = re.compile(
-    r"\b(?:shall i|should i|may i|do you want me to|would you like me to|ok(?:ay)? to|permission"
-    r"|approv(?:e|al)"
-    r"|confirm|proceed|go ahead|y/n|yes/no)\b[^?？]{0,200}[?？]",
-    re.IGNORECASE,
-)
 _TAIL: Final = 600
 """Characters at the end of the last message in which a question is looked for."""
 
@@ -51,9 +45,17 @@ def find_state(messages: Sequence[Message]) -> WorkState:
 def _state_after(text: str) -> WorkState:
     """Find the state behind the last message of a model that calls no tool."""
     end = text.rstrip()[-_TAIL:]
-    if _APPROVAL.search(end):
+    # Above the last paragraph a request without a question mark may be part of a letter or of a report.
+    last = end.rsplit("\n\n", 1)[-1]
+    question = compile_patterns(r"\b(?:{})\b[^?？]{{0,200}}[?？]", "approval_questions", room="summaries")
+    if question.search(end) or _asks(last, "approval"):
         return "awaiting approval"
-    last = end.rsplit("\n", 1)[-1]
-    if "?" in last or "？" in last:
+    if not {"?", "？"}.isdisjoint(end.rsplit("\n", 1)[-1]) or _asks(last, "answer"):
         return "awaiting user"
     return "working" if end.endswith(("```", ":", "：", "...", "…")) else "finished"
+
+
+def _asks(text: str, what: str) -> bool:
+    """True if a text asks for an approval or an answer in an order, such as `please confirm`."""
+    lists = (f"{what}_requests", f"{what}_requests_without_blanks")
+    return compile_patterns(r"(?<![\"'“‘„«`])\b(?:{})|{}", *lists, room="summaries").search(text) is not None

@@ -29,6 +29,9 @@ def store(tmp_path):
             session.say({"role": "user", "content": f"question {number} " + "words " * 120})
             session.say({"role": "assistant", "content": f"answer {number} " + "words " * 120})
         session.say({"role": "user", "content": "The port is 7443."})
+        call = {"id": "c1", "type": "function", "function": {"name": "probe", "arguments": "{}"}}
+        session.say({"role": "assistant", "content": None, "tool_calls": [call]})
+        session.say({"role": "tool", "tool_call_id": "c1", "content": "open"})
     with refold.open("short", store=where, window="32k") as session:
         session.say("hello")
     return where
@@ -62,6 +65,7 @@ def test_the_four_tools(store):
         ("recall_search", {"session_id": "long", "query": "question 3", "limit": 5}),
         ("recall_expand", {"session_id": "long", "entry_id": "#1-#2"}),
         ("recall_expand", {"session_id": "long", "entry_id": "#1-#81"}),
+        ("recall_expand", {"session_id": "long", "entry_id": "#82"}),
         ("context_stats", {}),
     ]
     tools, results = asked(store, calls, "--window", "32k")
@@ -70,7 +74,7 @@ def test_the_four_tools(store):
     assert schemas["recall_search"]["required"] == ["query"]
     assert schemas["recall_expand"]["required"] == ["entry_id"]
     assert all(tool.description for tool in tools)
-    before, folded, after, hits, words, clipped, latest = [told(result) for result in results]
+    before, folded, after, hits, words, clipped, call, latest = [told(result) for result in results]
     assert before["context_window"] == 32_000
     assert folded["compacted"]
     assert "receipt" not in folded
@@ -84,6 +88,7 @@ def test_the_four_tools(store):
     ]
     assert clipped["clipped"]
     assert len(clipped["text"]) == 20_000 < clipped["characters"]
+    assert [message["role"] for message in call["messages"]] == ["assistant", "tool"], "with its result"
     assert latest["session_id"] == "long"  # the fold changed it last
 
 

@@ -4,9 +4,10 @@ import json
 import re
 
 import pytest
-from talks import SHAPES, folding, opened, reply, talk, user, values, wired
+from talks import SHAPES, folding, opened, reply, talk, user, values, wired, without_ids
 
 import refold
+from refold import Message, Text, ToolCall, ToolResult
 from refold.testing import Scripted
 
 
@@ -93,6 +94,28 @@ def test_a_query_that_is_a_handle_reads_it():
     assert "#7 user: question 3" in session.answer_recall({"query": "3"})
     first = session.folds()[0].handle.split("-")[0]
     assert session.answer_recall({"handle": ready.fold}).startswith(f"{first} "), "by its numbers"
+
+
+@pytest.mark.parametrize("shape", [*SHAPES, "refold", "gemini without ids"])
+def test_a_handle_of_a_call_brings_its_result(shape):
+    calls = tuple(ToolCall(f"c{n}", f"read_{n}", {"path": f"f{n}.py"}) for n in range(3))
+    results = [
+        Message("tool", (ToolResult(f"c{n}", (Text(f"value {n}"),), name=f"read_{n}"),)) for n in range(2)
+    ]
+    history = [*values(1), Message("assistant", calls[:2]), *results, Message("assistant", calls[2:])]
+    if shape != "refold":
+        history = wired(history, shape.split()[0])
+        history = without_ids(history) if "without" in shape else history
+    with opened() as session:
+        session.prepare(history)
+        for number in range(6, len(history)):
+            answer = session.answer_recall({"handle": f"#{number}"})
+            shown = {int(other) for other in re.findall(r"#(\d+) ", answer)}
+            called = re.findall(r"calls read_(\d)", answer)
+            assert re.findall(r"value (\d)", answer) == called if called else shown == {number}
+        whole = session.answer_recall({"handle": f"#2-#{len(history)}"})
+        assert whole.count("value 0") == 1
+        assert whole.endswith('calls read_2: {"path": "f2.py"}'), "it waits for its result"
 
 
 def test_the_words_of_a_tool_are_not_the_users():

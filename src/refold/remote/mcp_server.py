@@ -88,9 +88,9 @@ class Tools:
         ],
         session_id: Session = None,
     ) -> dict[str, Any]:
-        """What was said, word for word."""
+        """What was said, word for word; with a call its result."""
         name = await self._choose(session_id)
-        result = await _run(operations.read_original(self._registry, name, entry_id))
+        result = await _run(operations.expand_handle(self._registry, name, entry_id))
         text = json.dumps(result["messages"], ensure_ascii=False)
         if len(text) <= MOST_CHARS:
             return result

@@ -20,6 +20,7 @@ from refold.policies import presets
 from refold.remote.plain import plain_record
 from refold.remote.protocol import INVALID_PARAMS, NO_METHOD, Failure
 from refold.remote.registry import OpenSession, SessionRegistry
+from refold.session.steps.recall import read_with_results
 
 Handle: TypeAlias = str | int
 Size: TypeAlias = int | str | None
@@ -267,6 +268,13 @@ async def read_original(registry: SessionRegistry, session_id: str, handle: Hand
     """Return messages word for word, folded or not."""
     async with registry.reading(session_id) as session:
         return plain_record(session_id=session_id, messages=await session.original(handle))
+
+
+async def expand_handle(registry: SessionRegistry, session_id: str, handle: str) -> dict[str, Any]:
+    """Return messages word for word, and the results of their calls; for models."""
+    async with registry.reading(session_id) as session:
+        _, items = await session.run_flow(read_with_results(session.state, handle))
+        return plain_record(session_id=session_id, messages=items)
 
 
 async def list_folds(registry: SessionRegistry, session_id: str) -> dict[str, Any]:

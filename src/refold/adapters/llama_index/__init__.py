@@ -344,7 +344,7 @@ class RefoldMemory(BaseMemory):
         if self._messages is None:
             adapter = self._refold or Refold(store=self.store)
             items = [entry.value for entry in adapter.open_session(self.key).log(kinds=["said"])]
-            last = next((item for item in reversed(items) if item["role"] != "tool"), {})
+            last: dict[str, Any] = next((item for item in reversed(items) if item["role"] != "tool"), {})
             answered = {item.get("tool_call_id") for item in items}
             missing = [call["id"] for call in last.get("tool_calls") or () if call["id"] not in answered]
             # Who is interrupted leaves calls open, which a provider refuses.

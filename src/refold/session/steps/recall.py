@@ -13,6 +13,7 @@ from refold.core.log.entries import SAID, Entry, bare_name, is_name
 from refold.core.log.view import Folded, MessageRange, View
 from refold.core.messages.message import Message
 from refold.core.messages.text_cutting import find_telling_word, fit_text
+from refold.core.messages.tool_pairs import link
 from refold.core.messages.transcript import default_layout
 from refold.errors import RefoldError
 from refold.formats.shared.exported import subtract_ranges
@@ -58,6 +59,9 @@ ANSWER_SHARE: Final = 4
 """One part in four of the room for the history may be one answer; the next fold cuts a larger one."""
 ANSWER_FLOOR: Final = 100
 """Tokens of an answer where there is no such room, and characters of a hit before the word that was found."""
+RESULTS_BEHIND: Final = 16
+"""Messages behind a call in which its result is looked for: agents rarely run more than eight calls at once,
+and in some formats each call and each result is a message."""
 _DESCRIPTION: Final = (
     "Fetch back earlier parts of this conversation that were folded away or shortened, word for word. Give"
     " `query` to search everything that was said, or `handle` (#12 or #12-#57, as summaries and shortened"
@@ -161,6 +165,31 @@ def read_said(state: SessionState, ranges: Sequence[MessageRange]) -> SessionFlo
         ]
     )
     return items
+
+
+def _parse_items(state: SessionState, items: Sequence[Any]) -> list[Message]:
+    """Return items as messages; read together, because a result without an id follows its call."""
+    parsed = iter(state.wire.parse([item for item in items if not isinstance(item, Message)]))
+    return [item if isinstance(item, Message) else next(parsed) for item in items]
+
+
+def read_with_results(state: SessionState, handle: Any) -> SessionFlow[tuple[list[int], list[Any]]]:
+    """Return the numbers and the messages of a handle, and behind them the results of their calls.
+
+    A digest names a call and its outcome by the number of the call.
+    """
+    items = yield from original(state, handle)
+    ranges = find_ranges(state, handle)
+    if ranges is None:  # an entry, perhaps of another branch
+        return [1], items
+    numbers = [number for stretch in ranges for number in range(stretch.first, stretch.last + 1)]
+    shown = set(range(len(items)))
+    if link(_parse_items(state, items)).unanswered:
+        items += yield from read_said(state, [MessageRange(numbers[-1] + 1, numbers[-1] + RESULTS_BEHIND)])
+        numbers += range(numbers[-1] + 1, numbers[-1] + 1 + len(items) - len(numbers))
+        answers = link(_parse_items(state, items)).answers
+        shown |= {result for (result, _), (call, _) in answers.items() if call in shown}
+    return [numbers[at] for at in sorted(shown)], [items[at] for at in sorted(shown)]
 
 
 def recall(state: SessionState, query: str, *, limit: int = 10) -> SessionFlow[list[Hit]]:
@@ -277,11 +306,8 @@ def recall_tool(
 
 def read_range(state: SessionState, handle: str, most: int) -> SessionFlow[str]:
     """Return the messages of a handle as text, within so many tokens; names what is left out."""
-    items = yield from original(state, handle)
-    messages = [item if isinstance(item, Message) else state.wire.parse([item])[0] for item in items]
-    ranges = find_ranges(state, handle) or [MessageRange(1, 1)]
-    numbers = [number for stretch in ranges for number in range(stretch.first, stretch.last + 1)]
-    blocks = [default_layout(number, message) for number, message in zip(numbers, messages, strict=True)]
+    numbers, items = yield from read_with_results(state, handle)
+    blocks = [default_layout(*pair) for pair in zip(numbers, _parse_items(state, items), strict=True)]
     text = "\n\n".join(blocks)
     fitted = fit_text(text[:ANSWER_CHARS], most, count=state.loaded.counter.plain, ellipsis="").text
     if fitted == text:

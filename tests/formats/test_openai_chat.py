@@ -675,3 +675,23 @@ def test_parts_of_another_providers_shape_are_refused():
     assert [(problem.index, problem.rule) for problem in FORMAT.check(FORMAT.parse(items))] == [
         (1, "foreign-part")
     ]
+
+
+BARE = {"role": "assistant", "content": "", "tool_calls": [{"function": {"name": "f", "arguments": "{}"}}]}
+
+
+class TestResultsOfCallsWithoutIds:
+    """A result that is made for a call without an id gets none: it would be another call's in a longer list."""
+
+    @pytest.mark.parametrize(("name", "head"), [("f", {"name": "f"}), (None, {})])
+    def test_it_is_written_without_one(self, name, head):
+        made = Message("tool", (ToolResult("f#0", (Text("none"),), name=name),))
+        items = render([*parse([BARE]), made])
+        assert items == [BARE, {"role": "tool", **head, "content": "none"}]
+        assert rules(items) == []
+
+    def test_a_call_of_another_format_has_its_id(self):
+        contents = [{"role": "model", "parts": [{"functionCall": {"name": "f", "args": {}}}]}]
+        made = Message("tool", (ToolResult("f#0", (Text("none"),), name="f"),))
+        call, result = render([*formats.get("gemini").parse(contents), made])
+        assert call["tool_calls"][0]["id"] == result["tool_call_id"] == "f#0"

@@ -555,3 +555,62 @@ def test_a_clock_of_its_own():
     with opened(now=clock) as session:
         session.say("hi")
         assert session.log()[0].at == 50.0
+
+
+WITHOUT_IDS = {
+    "old form": lambda name, words: [
+        {"role": "assistant", "content": None, "function_call": {"name": name, "arguments": "{}"}},
+        {"role": "function", "name": name, "content": words},
+    ],
+    "Ollama": lambda name, words: [
+        {"role": "assistant", "content": "", "tool_calls": [{"function": {"name": name, "arguments": {}}}]},
+        {"role": "tool", "tool_name": name, "content": words},
+    ],
+    "no name": lambda name, words: [
+        {"role": "assistant", "content": "", "tool_calls": [{"function": {"name": name, "arguments": {}}}]},
+        {"role": "tool", "content": words},
+    ],
+    "results alone": lambda name, words: [
+        {
+            "role": "assistant",
+            "content": None,
+            "tool_calls": [
+                {"id": f"id-{words[:9]}", "type": "function", "function": {"name": name, "arguments": "{}"}}
+            ],
+        },
+        {"role": "tool", "content": words},
+    ],
+}
+
+
+@pytest.mark.parametrize("way", ["list", "said", "view", "reopened"])
+@pytest.mark.parametrize("shape", WITHOUT_IDS)
+def test_calls_without_ids_are_folded(tmp_path, shape, way):
+    def reopened():
+        return opened(store=f"sqlite:{tmp_path}/store.db")
+
+    session, given, before = reopened(), [user("Go on.")], []
+    for turn in range(24):
+        new = WITHOUT_IDS[shape]("read", f"page {turn:03} " + "omega psi chi " * 200)
+        if turn == 5:  # interrupted
+            new = [new[0], user("Stop that.")]
+        if way == "said":
+            for message in new if turn else [*given, *new]:
+                session.say(message)
+            ready = session.prepare()
+        else:
+            given += new
+            ready = session.prepare(given)
+            given = list(ready.messages) if way == "view" else given
+        assert ready.budget.used <= ready.budget.room
+        assert ready.fold or ready.messages[: len(before)] == before
+        before = list(ready.messages)
+        results = [message for message in before if message["role"] in ("tool", "function")]
+        assert len(results) == sum("function_call" in one or "tool_calls" in one for one in before)
+        assert not any("#" in message.get("tool_call_id", "") for message in results)
+        if way == "reopened":
+            session.close()
+            session = reopened()
+            assert session.view() == before
+    assert len(session.folds()) > 2
+    session.close()

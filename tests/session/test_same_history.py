@@ -175,6 +175,129 @@ class TestMovingMark:
         assert len(session.folds()) > 1
 
 
+def count_marks(value):
+    """How many cache marks stand in messages; what tools are given is not looked at."""
+    if isinstance(value, list):
+        return sum(map(count_marks, value))
+    if not isinstance(value, dict):
+        return 0
+    own = sum(key in value for key in ("cache_control", "cachePoint"))
+    return own + sum(count_marks(inner) for key, inner in value.items() if key != "input")
+
+
+def unmarked(value):
+    """A value without its cache marks."""
+    if isinstance(value, list):
+        return [unmarked(inner) for inner in value if not (isinstance(inner, dict) and "cachePoint" in inner)]
+    if not isinstance(value, dict):
+        return value
+    return {key: unmarked(inner) for key, inner in value.items() if key != "cache_control"}
+
+
+READ = {"small": (250, "/a/{}.py"), "large": (1_500, "/a/{}.py"), "the same file": (3_500, "/a.py")}
+"""How long each result is, and the file that is read."""
+
+
+class TestMarksOfFolds:
+    """A provider refuses a request with more than four marks: a view never has more than the caller's list."""
+
+    def read(self, wire, number, size, path):
+        words = f"line {number} of it\n" * (size // 4)
+        path = {"path": path.format(number), "cache_control": {"type": "ours"}}
+        if wire == "converse":
+            call = {"toolUse": {"toolUseId": f"t{number}", "name": "read", "input": path}}
+            result = {"toolResult": {"toolUseId": f"t{number}", "content": [{"text": words}]}}
+        elif wire == "openai":
+            function = {"name": "read", "arguments": json.dumps(path)}
+            call = {"id": f"t{number}", "type": "function", "function": function}
+            result = {"type": "text", "text": words}
+            return [
+                {"role": "assistant", "content": None, "tool_calls": [call]},
+                {"role": "tool", "tool_call_id": f"t{number}", "content": [result]},
+            ]
+        else:
+            call = {"type": "tool_use", "id": f"t{number}", "name": "read", "input": path}
+            result = {"type": "tool_result", "tool_use_id": f"t{number}", "content": words}
+        return [{"role": "assistant", "content": [call]}, {"role": "user", "content": [result]}]
+
+    def mark(self, wire, messages):
+        messages = copy.deepcopy(messages)
+        if wire == "converse":
+            messages[-1]["content"].append({"cachePoint": {"type": "default"}})
+        else:
+            messages[-1]["content"][-1]["cache_control"] = {"type": "ephemeral"}
+        return messages
+
+    def start(self, wire):
+        text = {"text": "Read them."} if wire == "converse" else {"type": "text", "text": "Read them."}
+        return [{"role": "user", "content": [text]}]
+
+    @pytest.mark.parametrize("way", ["list", "reopened", "view", "both"])
+    @pytest.mark.parametrize("kind", READ)
+    @pytest.mark.parametrize("wire", ["anthropic", "converse", "openai"])
+    def test_a_view_has_the_one_mark_that_the_caller_sends(self, tmp_path, wire, kind, way):
+        def reopened():
+            return opened(store=f"sqlite:{tmp_path}/store.db", format=wire)
+
+        size, path = READ[kind]
+        session, said, view, before = reopened(), self.start(wire), self.start(wire), []
+        for turn in range(14):
+            new = self.read(wire, turn, size, path)
+            said, view = said + new, view + new
+            if way == "reopened" and turn % 4 == 3:
+                session.close()
+                session = reopened()
+            given = view if way == "view" or (way == "both" and turn % 3) else said
+            ready = session.prepare(self.mark(wire, given))
+            assert count_marks(ready.messages) == count_marks(ready.messages[-1]) == 1
+            bare = unmarked(ready.messages)
+            assert ready.fold or bare[: len(before)] == before
+            before = view = bare
+        assert session.folds()
+        session.close()
+        with reopened() as session:
+            assert count_marks(session.view()) == 0
+            assert unmarked(session.view()) == before
+
+    def test_folds_of_older_versions_that_hold_marks_show_none(self, tmp_path, monkeypatch):
+        store, said = f"sqlite:{tmp_path}/store.db", self.start("anthropic")
+        with monkeypatch.context() as older:
+            older.setattr("refold.session.steps.install_fold.split_cache_marks", lambda item: (item, []))
+            with opened(store=store, format="anthropic") as session:
+                for turn in range(6):
+                    said += self.read("anthropic", turn, 3_500, "/a.py")
+                    session.prepare(self.mark("anthropic", said))
+                assert any("ephemeral" in entry.body for entry in session.log(kinds=["fold"]))
+        with opened(store=store, format="anthropic") as session:
+            assert count_marks(session.view()) == 0
+            assert count_marks(session.prepare(self.mark("anthropic", said)).messages) == 1
+
+    def test_what_is_unfolded_or_pinned_comes_back_without_its_mark(self):
+        said = self.start("anthropic")
+        with opened(format="anthropic") as session:
+            for turn in range(14):
+                said += self.read("anthropic", turn, 1_500, "/a/{}.py")
+                session.prepare(self.mark("anthropic", said))
+            session.pin("#5")
+            assert count_marks(session.view()) <= 1
+            session.unfold()
+            assert count_marks(session.view()) <= 1
+            assert count_marks(session.prepare(self.mark("anthropic", said)).messages) == 1
+
+    def test_the_callers_marks_on_messages_that_stay_stay(self):
+        said = self.start("anthropic")
+        with opened(format="anthropic") as session:
+            for turn in range(14):
+                said += self.read("anthropic", turn, 1_500, "/a/{}.py")
+                marked = self.mark("anthropic", [*self.mark("anthropic", said[:1]), *said[1:]])
+                ready = session.prepare(marked)
+                kept = [place for place in ready.origins if place is not None]
+                assert [ready.messages[ready.origins.index(place)] for place in kept] == [
+                    marked[place] for place in kept
+                ]
+                assert count_marks(ready.messages) == (2 if 0 in kept else 1)
+
+
 class CountingStore:
     """A store that counts how often it is read."""
 

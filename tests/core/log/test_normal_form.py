@@ -2,7 +2,12 @@
 
 import pytest
 
-from refold.core.log.normal_form import remove_cache_marks, write_normal_form
+from refold.core.log.normal_form import (
+    put_cache_mark,
+    remove_cached_fields,
+    split_cache_marks,
+    write_normal_form,
+)
 
 CALL = {
     "id": "c1",
@@ -299,7 +304,81 @@ def test_names_of_calls_stay_what_they_are(more):
     assert written == f"assistant|None|c{start}d2:f4:deep=nullf4:path=s1:af4:name=s2:ls"
 
 
-def test_cache_marks_are_removed_at_every_depth():
-    assert remove_cache_marks([{"a": [{"cache_control": MARK, "b": 1}], "cache_control": MARK}]) == [
+def test_names_of_older_logs_know_no_field_of_that_name():
+    assert remove_cached_fields([{"a": [{"cache_control": MARK, "b": 1}], "cache_control": MARK}]) == [
         {"a": [{"b": 1}]}
     ]
+
+
+POINT = {"cachePoint": {"type": "default"}}
+GIVEN = {"type": "tool_use", "id": "t", "name": "post", "input": {"cache_control": MARK, **POINT}}
+MARKED = {
+    "in blocks": (
+        {"role": "user", "content": [{"type": "text", "text": "a"}, {**GIVEN, "cache_control": MARK}]},
+        {"role": "user", "content": [{"type": "text", "text": "a"}, GIVEN]},
+        [{"cache_control": MARK}],
+    ),
+    "in a result": (
+        {
+            "content": [
+                {"type": "tool_result", "content": [{"type": "text", "text": "a", "cache_control": MARK}]}
+            ]
+        },
+        {"content": [{"type": "tool_result", "content": [{"type": "text", "text": "a"}]}]},
+        [{"cache_control": MARK}],
+    ),
+    "of the message": (
+        {"role": "user", "content": "a", "cache_control": MARK},
+        {"role": "user", "content": "a"},
+        [{"cache_control": MARK}],
+    ),
+    "of Converse": (
+        {"role": "user", "content": [{"text": "a"}, POINT, {"text": "b"}, POINT]},
+        {"role": "user", "content": [{"text": "a"}, {"text": "b"}]},
+        [POINT, POINT],
+    ),
+}
+
+
+@pytest.mark.parametrize(("message", "bare", "marks"), MARKED.values(), ids=MARKED)
+def test_cache_marks_are_taken_from_a_message_and_nothing_else(message, bare, marks):
+    assert split_cache_marks(message) == (bare, marks)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "text",
+        {"role": "user", "content": "a"},
+        {"role": "assistant", "content": None, "cache_control": None},
+        {"role": "assistant", "content": [GIVEN]},
+    ],
+    ids=["no object", "plain", "null", "what a tool is given"],
+)
+def test_a_message_without_marks_stays_the_same_object(message):
+    bare, marks = split_cache_marks(message)
+    assert bare is message
+    assert marks == []
+
+
+@pytest.mark.parametrize(
+    ("content", "mark", "after"),
+    [
+        ("a", {"cache_control": MARK}, [{"type": "text", "text": "a", "cache_control": MARK}]),
+        ([GIVEN], {"cache_control": MARK}, [{**GIVEN, "cache_control": MARK}]),
+        ([{"text": "a"}], POINT, [{"text": "a"}, POINT]),
+        ("", {"cache_control": MARK}, ""),
+        (None, {"cache_control": MARK}, None),
+        (
+            [{"type": "thinking", "thinking": "a"}],
+            {"cache_control": MARK},
+            [{"type": "thinking", "thinking": "a"}],
+        ),
+    ],
+    ids=["words", "block", "converse", "empty", "null", "thinking"],
+)
+def test_a_cache_mark_is_put_where_a_provider_takes_it(content, mark, after):
+    message = {"role": "user", "content": content}
+    before = repr(message)
+    assert put_cache_mark(message, mark) == {"role": "user", "content": after}
+    assert repr(message) == before

@@ -22,7 +22,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias, get_args
 
-from refold.core.log.normal_form import CACHED, remove_cache_marks, write_normal_form
+from refold.core.log.normal_form import CACHED, remove_cached_fields, write_normal_form
 from refold.core.messages.quick_init import quick_init
 from refold.core.messages.short_repr import short_repr
 from refold.errors import FormatError
@@ -201,7 +201,7 @@ def hash_entry(parent: str, kind: str, value: Any, said: int = 0, prefix: str = 
     else:
         prefix, body = AS_WRITTEN, _encode(value, _SORTED_KEYS)
         if kind == "said" and f'"{CACHED}":' in body:
-            body = _encode(remove_cache_marks(value), _SORTED_KEYS)
+            body = _encode(remove_cached_fields(value), _SORTED_KEYS)
     name = _HASH.copy()  # quicker than a new one
     name.update(f"{parent}\n{kind}\n{body}".encode("utf-8", "surrogatepass"))
     return prefix + name.hexdigest()

@@ -28,7 +28,7 @@ _FIELDS: Final = ("content", "tool_calls", "results", "reasoning", "refusal", "f
 def render(messages: Sequence[Message]) -> list[Any]:
     """Write a history; untouched messages are the very objects that were read."""
     items: list[Any] = []
-    old_ids: set[str] | None = None
+    bare_ids: dict[str, bool] | None = None
     is_behind_own_reply = False
     for message in messages:
         wire = writing.own_wire(message, NAME)
@@ -41,15 +41,15 @@ def render(messages: Sequence[Message]) -> list[Any]:
             items.append(wire.value)
             is_behind_own_reply = False
             continue
-        if old_ids is None:
-            old_ids = _find_old_call_ids(messages)
+        if bare_ids is None:
+            bare_ids = _find_bare_ids(messages)
         if wire is not None and role is not None:
-            items += _rewrite(message, wire, old_ids)
+            items += _rewrite(message, wire, bare_ids)
             is_behind_own_reply = False
             continue
         if writing.is_only_thinking(message):
             continue
-        new = _write_new(message, old_ids, native=message.wire is None)
+        new = _write_new(message, bare_ids, native=message.wire is None)
         # results stand behind all calls of a group, so calls go into the reply of ours before them
         if is_behind_own_reply and new[0]["content"] is None and "tool_calls" in new[0]:
             items[-1].setdefault("tool_calls", []).extend(new[0]["tool_calls"])
@@ -59,21 +59,21 @@ def render(messages: Sequence[Message]) -> list[Any]:
     return items
 
 
-def _find_old_call_ids(messages: Sequence[Message]) -> set[str]:
-    """Return the ids of calls in the old form, so that their results are written in that form too."""
+def _find_bare_ids(messages: Sequence[Message]) -> dict[str, bool]:
+    """Return the ids of calls that came without one: their results get none. True for the old form."""
     return {
-        part.id
+        part.id: raw is None
         for message in messages
-        if (wire := writing.own_wire(message, NAME)) and wire.value.get("function_call") is not None
-        for part in message.parts[-1:]
-        if isinstance(part, ToolCall)
+        if (wire := writing.own_wire(message, NAME))
+        for part, raw in zip(wire.parts, wire.raws, strict=False)
+        if isinstance(part, ToolCall) and (raw is None or raw.get("id") is None)
     }
 
 
-def _rewrite(message: Message, wire: Wire, old_ids: set[str]) -> list[Any]:
+def _rewrite(message: Message, wire: Wire, bare_ids: Mapping[str, bool]) -> list[Any]:
     """Write a message that was read and then touched; what was not touched in it stays as it was."""
     if wire.value["role"] in ("tool", "function"):
-        return _rewrite_result(message, wire, old_ids)
+        return _rewrite_result(message, wire, bare_ids)
     known = {
         id(part): (field, raw)
         for part, field, raw in zip(wire.parts, part_fields(wire.value), wire.raws, strict=False)
@@ -87,8 +87,8 @@ def _rewrite(message: Message, wire: Wire, old_ids: set[str]) -> list[Any]:
         elif field:
             fields[field].append(raw)
         elif isinstance(part, ToolResult):
-            fields["results"].append(_write_result(part, old_ids))
-        elif isinstance(part, ToolCall) and part.id in old_ids:
+            fields["results"].append(_write_result(part, bare_ids))
+        elif isinstance(part, ToolCall) and bare_ids.get(part.id):
             fields["function_call"].append(_write_function(part))
         elif isinstance(part, ToolCall):
             has_id = part.id in explicit or not is_position(part.id, part.name)
@@ -137,11 +137,11 @@ def _set_name(item: dict[str, Any], name: str | None) -> None:
         del item["name"]
 
 
-def _rewrite_result(message: Message, wire: Wire, old_ids: set[str]) -> list[Any]:
+def _rewrite_result(message: Message, wire: Wire, bare_ids: Mapping[str, bool]) -> list[Any]:
     part = message.parts[0] if len(message.parts) == 1 else None
     was = wire.parts[0]
     if message.role != "tool" or not isinstance(part, ToolResult) or not isinstance(was, ToolResult):
-        return _write_new(message, old_ids, native=True)
+        return _write_new(message, bare_ids, native=True)
     item = dict(wire.value)
     _set_name(item, message.name)
     if part.call_id != was.call_id:
@@ -153,9 +153,9 @@ def _rewrite_result(message: Message, wire: Wire, old_ids: set[str]) -> list[Any
     return [item]
 
 
-def _write_new(message: Message, old_ids: set[str], *, native: bool) -> list[Any]:
+def _write_new(message: Message, bare_ids: Mapping[str, bool], *, native: bool) -> list[Any]:
     """Write a message that was not read from this format."""
-    results = [_write_result(part, old_ids) for part in message.results]
+    results = [_write_result(part, bare_ids) for part in message.results]
     rest = [part for part in message.parts if not isinstance(part, ToolResult)]
     if results and not rest:
         return results
@@ -216,8 +216,9 @@ def _write_function(call: ToolCall) -> dict[str, Any]:
     return {"name": call.name, "arguments": writing.arguments_as_text(call.arguments) or "{}"}
 
 
-def _write_result(result: ToolResult, old_ids: set[str]) -> dict[str, Any]:
+def _write_result(result: ToolResult, bare_ids: Mapping[str, bool]) -> dict[str, Any]:
     text = writing.to_plain_text(result.content)
-    if result.call_id in old_ids:
+    if bare_ids.get(result.call_id):
         return {"role": "function", "name": result.name or "tool", "content": text}
-    return {"role": "tool", "tool_call_id": result.call_id, "content": text}
+    key, value = ("name", result.name) if result.call_id in bare_ids else ("tool_call_id", result.call_id)
+    return {"role": "tool", **({} if value is None else {key: value}), "content": text}

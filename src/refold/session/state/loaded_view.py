@@ -8,12 +8,13 @@ from typing import Any
 from refold.core.compaction.bound_thinking import has_bound
 from refold.core.log.normal_form import PRIVATE
 from refold.core.log.view import MessageRange, Replacement, ViewItem
-from refold.core.messages.message import EMPTY, Message
+from refold.core.messages.message import EMPTY, Message, ToolCall, ToolResult
 from refold.core.messages.unread import is_compaction, is_native, lasts_one_turn
 from refold.core.messages.validity import ValidityTracker
 from refold.core.tokens.counting import Counter
 from refold.core.tokens.findings import Findings
 from refold.formats import Format
+from refold.formats.shared.positions import is_position
 from refold.session.state.thinking_prefixes import ShownThinking, ThinkingPrefixes
 
 
@@ -97,10 +98,8 @@ class LoadedView:
             self.items = list(self.items)
         for index, item in items.items():
             self.items[index] = item
+            self._read_again(index, item)
             if self.bound.is_changed(index, item):
-                (message,) = self.wire.parse([item])
-                known = self.messages[index]
-                self._replace_message(index, replace(message, source=known.source, meta=known.meta))
                 self.bound.forget(index)
         self._show_changed(items)
 
@@ -138,10 +137,19 @@ class LoadedView:
                 self.characters -= len(self.counter.visible(self.messages[at]))
                 self.sizes[at] = 0
 
+    def is_positional(self, messages: Iterable[Message]) -> bool:
+        """True if messages that were read alone read differently behind others: they have no ids."""
+        parts = (part for message in messages for part in message.parts)
+        return self.wire.positional or any(
+            is_position(part.id if isinstance(part, ToolCall) else part.call_id, part.name)
+            for part in parts
+            if isinstance(part, ToolCall | ToolResult)
+        )
+
     def read(self, items: Sequence[Any]) -> Sequence[Message]:
-        """Parse new items; together with the items before them if the format needs that."""
-        if not self.wire.positional:
-            return self.wire.parse(items)
+        """Parse new items; together with the items before them if these tell their ids."""
+        if not self.wire.positional and not self.is_positional(messages := self.wire.parse(items)):
+            return messages
         if self.wire.parse_behind is not None:
             return self.wire.parse_behind(self.items, items)
         return self.wire.parse([*self.items, *items])[len(self.items) :]
@@ -157,10 +165,7 @@ class LoadedView:
         return fresh
 
     def update_items(self, items: Mapping[int, Any]) -> None:
-        """Show said messages in the JSON that the caller has now, by their numbers.
-
-        A message is parsed again unless the format needs its neighbours for that.
-        """
+        """Show said messages in the JSON that the caller has now, by their numbers."""
         changed: list[int] = []
         self.has_private = self.has_private or any(map(has_private, items.values()))
         for index, given in self._find_places(items):
@@ -171,9 +176,7 @@ class LoadedView:
             self.items[index] = item
             self.bound.forget(index)
             changed.append(index)
-            if not self.wire.positional:
-                (message,) = self.wire.parse([item])
-                self._replace_message(index, unmark_said(message))
+            self._read_again(index, item)
         self._show_changed(changed)
 
     def _find_places(self, items: Mapping[int, Any]) -> list[tuple[int, Any]]:
@@ -193,6 +196,12 @@ class LoadedView:
             for index, shown in enumerate(self.view_items)
             if isinstance(shown, MessageRange) and shown.first in items
         ]
+
+    def _read_again(self, index: int, item: Any) -> None:
+        """Take a message from its other JSON, unless it is the same and its neighbours tell its ids."""
+        (message,), known = self.wire.parse([item]), self.messages[index]
+        if not self.is_positional([message]) or self.bound.is_changed(index, item):
+            self._replace_message(index, replace(message, source=known.source, meta=known.meta))
 
     def _replace_message(self, index: int, message: Message) -> None:
         if not self.sizes[index]:  # the provider does not read it

@@ -11,7 +11,7 @@ from refold.calls.outcome import Outcome, Receipt
 from refold.core.compaction import circuit_breaker
 from refold.core.compaction.budget import Budget
 from refold.core.compaction.policy import Policy
-from refold.core.log.normal_form import remove_cache_marks
+from refold.core.log.normal_form import split_cache_marks
 from refold.core.log.view import MessageRange, Replacement, ViewItem
 from refold.core.messages.message import Message
 from refold.errors import Conflict, StoreError
@@ -51,8 +51,10 @@ LEAST_SAVED: Final = 0.05
 so that the provider reads the whole context again at the full price. Lower folds more often for less."""
 
 
-def compact_if_due(state: SessionState, context: ContextState) -> SessionFlow[Attempt]:
-    """Compact if it is due and the circuit breaker allows it."""
+def compact_if_due(state: SessionState, context: ContextState, why_not: str = "") -> SessionFlow[Attempt]:
+    """Compact if it is due and the circuit breaker allows it; not for a reason that is given."""
+    if why_not:
+        return Attempt(make_idle_outcome(state.settings.policy, context.budget, why_not))
     settled, context = yield from _settle_without_stages(state, context)
     if settled is not None:
         return settled
@@ -339,7 +341,7 @@ def _read_uncut(
         if is_one and not loaded.messages[index].is_summary:
             places[stretches[0].first] = index
     # The last folds have read most of them; where a message is read with its neighbours, it is read anew.
-    known = {} if loaded.wire.positional else {at: loaded.found.get((_read_uncut, at)) for at in places}
+    known = {number: loaded.found.get((_read_uncut, number)) for number in places}
     uncut = {number: message for number, message in known.items() if message is not None}
     missing = {number: index for number, index in places.items() if number not in uncut}
     if not missing:
@@ -348,18 +350,14 @@ def _read_uncut(
         items = yield from read_said(state, [MessageRange(number, number) for number in missing])
     except StoreError:
         return {}
-    items = list(map(remove_cache_marks, items))  # where they stood then; now they stand elsewhere
-    if loaded.wire.positional:
-        whole = list(loaded.items)
-        for index, item in zip(missing.values(), items, strict=True):
-            whole[index] = item
-        parsed = loaded.wire.parse(whole)
-        items = [parsed[index] for index in missing.values()]
-    else:
-        items = list(loaded.wire.parse(items))
-    for number, message in zip(missing, items, strict=True):
-        uncut[number] = unmark_said(message)
-        loaded.found.put((_read_uncut, number), uncut[number], lasts=True)
+    whole = list(loaded.items)
+    for index, item in zip(missing.values(), items, strict=True):
+        whole[index], _ = split_cache_marks(item)  # where they stood then; now they stand elsewhere
+    parsed = loaded.wire.parse(whole)
+    for number, index in missing.items():
+        uncut[number] = unmark_said(parsed[index])
+        if not loaded.is_positional([parsed[index]]):
+            loaded.found.put((_read_uncut, number), uncut[number], lasts=True)
     return uncut
 
 

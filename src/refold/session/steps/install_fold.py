@@ -9,6 +9,7 @@ from refold.core.compaction.bound_thinking import find_bound
 from refold.core.compaction.edits import Edit
 from refold.core.log.entries import SAID, Entry, make_entry
 from refold.core.log.folds import FoldDraft, draft_fold
+from refold.core.log.normal_form import split_cache_marks
 from refold.core.log.rebase import find_last_summarised, rebase_summaries
 from refold.core.log.view import MessageRange, Replacement, View, ViewItem, changes_to_json, step
 from refold.core.messages.message import Message
@@ -298,7 +299,10 @@ def to_stored(state: SessionState, message: Message) -> dict[str, Any]:
     redact = state.redact or (lambda value: value)
     if state.wire.name == canonical.FORMAT.name:
         return {"message": redact(canonical.to_json(message))}
-    (item,) = state.wire.render([message])
+    # A result is written as its call is: in an old form, or without an id.
+    ids = {result.call_id for result in message.results if message.wire is None}
+    calls = [known for known in state.loaded.messages if ids and ids & {call.id for call in known.calls}]
+    item, _ = split_cache_marks(state.wire.render([*calls, message])[-1])  # a provider takes only few marks
     if is_native(message) and redact(item) != item:  # a block that is changed is refused
         return to_stored(state, find_twin(message))
     value: dict[str, Any] = {"wire": redact(item)}
@@ -327,7 +331,9 @@ def _loaded_after(old: LoadedView, view: View, fold: str, inserted: Sequence[Mes
             item_before, message = old.get_whole(known[item])
             items.append(item_before)
             messages.append(message)
-    if old.wire.positional:  # its ids follow from the order of calls and results, as after reopening
+    if old.is_positional(
+        messages
+    ):  # their ids follow from the order of calls and results, as after reopening
         parsed = old.wire.parse([*old.system, *items])[old.fixed :]
         messages = [
             replace(new, source=message.source, meta=message.meta) if isinstance(item, Replacement) else new

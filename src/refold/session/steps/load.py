@@ -13,6 +13,7 @@ from refold import formats
 from refold.core.compaction import circuit_breaker
 from refold.core.compaction.bound_thinking import has_bound
 from refold.core.log.entries import KINDS, MARKS, ROOT, SAID, Entry, Kind
+from refold.core.log.normal_form import split_cache_marks
 from refold.core.log.view import MessageRange, Replacement, View, ViewItem, extend_view, read_body, step
 from refold.core.messages.message import Message
 from refold.core.models.spending_limits import HOUR
@@ -322,7 +323,7 @@ def spending_at(state: SessionState, place: Place, marks: Sequence[Entry] = ()) 
 
 
 def fill_view(state: SessionState, system: Sequence[Any], wire: Format | None = None) -> SessionFlow[None]:
-    """Read the messages of the view from the store, in another format if one is given."""
+    """Read the view's messages from the store, in another format if one is given, without old cache marks."""
     view, position = state.view, state.position
     said: dict[int, Entry] = {}
     if state.head is not None:
@@ -351,7 +352,7 @@ def fill_view(state: SessionState, system: Sequence[Any], wire: Format | None = 
         if isinstance(item, Replacement):
             items += wire.render([shown_messages[item.fold][item.place]])
         elif item.first in said:
-            items.append(formats.write_plain(wire, state.from_stored(said[item.first])))
+            items.append(formats.write_plain(wire, split_cache_marks(state.from_stored(said[item.first]))[0]))
         else:
             problem = f"message #{item.first} of session {state.name!r} is missing in the store"
             raise LogCorrupt(f"{problem}: `refold check` shows the damage")

@@ -8,12 +8,13 @@ from refold.calls.build_task import CompactionOptions, build_task
 from refold.calls.outcome import Outcome
 from refold.core.compaction.pipeline import select_arrival, shrink
 from refold.core.compaction.task import LimitingStage, Stage
+from refold.core.log.normal_form import put_cache_mark, split_cache_marks
 from refold.core.log.view import MessageRange, ViewItem
 from refold.core.tokens.units import format_count
 from refold.errors import StoreError
 from refold.session.drivers import SessionFlow
 from refold.session.results import Ready
-from refold.session.state.loaded_view import has_private
+from refold.session.state.loaded_view import without_private
 from refold.session.state.request_context import ReadMessage, RequestContext
 from refold.session.state.session_state import SessionState
 from refold.session.state.thinking_prefixes import BEGUN_WITH
@@ -34,9 +35,10 @@ from refold.session.steps.native.fold_blocks import find_block_places, fold_bloc
 from refold.session.steps.native.refused_blocks import drop_foreign_compactions
 from refold.session.steps.take_in import take_in
 
-TRIES: Final = 3
-"""How often a list is handed in. Another turn can only come between while a model writes a summary, or in
-another process."""
+TRIES: Final = 4
+"""How often a list is handed in, the last time without a fold. Another turn can only come between while a
+model writes a summary, or in another process."""
+OVERTAKEN: Final = "other turns came between: the view is sent as it stands"
 
 
 def prepare(
@@ -65,7 +67,7 @@ def prepare(
             warn_listeners(state, budget)
         accounting.note_refusal(refused=False)
         before = state.view, accounting.report
-        attempt = yield from compact_if_due(state, context)
+        attempt = yield from compact_if_due(state, context, "" if tries_left else OVERTAKEN)
         # Others may act while a model answers; a turn on another branch would be sent in place of this one.
         measured = budget if before == (state.view, accounting.report) else None
         if attempt.fold:
@@ -74,7 +76,7 @@ def prepare(
         if not tries_left or ((is_own or messages is None) and not attempt.overtaken):
             break
     note_request(state, measured)
-    sent, places = _choose_list(state, messages, taken) if is_own else _choose_own(state, messages)
+    sent, places = _choose_list(state, messages, taken)
     outcome = _tell_repairs(replace(attempt.outcome, messages=sent), taken)
     if should_prepare_fold(state, budget):
         if state.settings.background == "queue":
@@ -93,16 +95,6 @@ def _take_in_or_begin_again(state: SessionState, messages: Sequence[Any] | None)
         if messages is None or not state.begin_again(error):
             raise
     return (yield from retry_on_conflict(state, lambda: _take_in_and_repair(state, messages)))
-
-
-def _choose_own(
-    state: SessionState, messages: Sequence[Any] | None
-) -> tuple[list[Any], Sequence[int | None]]:
-    """Return the caller's list as it came: others took the session elsewhere each time it was handed in."""
-    if messages is None:
-        copies = state.send_view()
-        return copies, [None] * len(copies)
-    return list(messages), range(len(messages))
 
 
 def _tell_repairs(outcome: Outcome, taken: "_TakenIn") -> Outcome:
@@ -140,16 +132,21 @@ def _choose_list(
         place = places[at]  # the caller may have another face of it than the model in use can read
         places[at] = place if place is not None and messages[place] == copies[at] else None
     if taken.as_said and not (blocks or loaded.has_private or loaded.bound.whole):
-        return _put_own_messages(state, messages, copies), places
-    if loaded.bound.thinking is not None:  # an earlier view may have had messages without their thinking
-        places = [
-            None if place is None or loaded.changes_bound(at, messages[place]) else place
-            for at, place in enumerate(places)
-        ]
-    return [
-        copy if place is None or has_private(messages[place]) else messages[place]
-        for copy, place in zip(copies, places, strict=True)
-    ], places
+        sent = _put_own_messages(state, messages, copies)
+    else:
+        if loaded.bound.thinking is not None:  # an earlier view may have had messages without their thinking
+            places = [
+                None if place is None or loaded.changes_bound(at, messages[place]) else place
+                for at, place in enumerate(places)
+            ]
+        pairs = zip(copies, places, strict=True)
+        sent = [copy if place is None else without_private(messages[place]) for copy, place in pairs]
+    # A provider takes only few cache marks: those of the caller's list, and none that an earlier list had.
+    sent = [split_cache_marks(m)[0] if place is None else m for m, place in zip(sent, places, strict=True)]
+    if messages and places[-1:] == [None]:  # what has changed is still the end of what is to be cached
+        for mark in split_cache_marks(messages[-1])[1][-1:]:
+            sent[-1] = put_cache_mark(sent[-1], mark)
+    return sent, places
 
 
 def _put_own_messages(state: SessionState, messages: Sequence[Any], copies: list[Any]) -> list[Any]:

@@ -8,6 +8,7 @@ from typing import Any, Final
 from refold import formats
 from refold.core.compaction import circuit_breaker
 from refold.core.log.entries import Entry
+from refold.core.log.normal_form import split_cache_marks
 from refold.core.messages.message import EMPTY, Message
 from refold.core.messages.unread import NATIVE, is_native
 from refold.core.models.prices import Spent
@@ -72,7 +73,8 @@ def read_fold_message(value: Mapping[str, Any], wire: formats.Format) -> Message
     """Return one message of a fold from its body."""
     if "message" in value:
         return canonical.from_json(value["message"])
-    (message,) = wire.parse([value["wire"]])
+    # A mark belongs to the request that it came with; folds of older versions hold some.
+    (message,) = wire.parse([split_cache_marks(value["wire"])[0]])
     source, meta = value.get("source"), value.get("meta")
     if source is None and not meta:
         return message

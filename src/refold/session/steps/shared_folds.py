@@ -190,7 +190,7 @@ def _copy_folds(state: SessionState, taken: _KnownFolds) -> list[Entry]:
     items = [piece for item in reduce(step, entries, state.view).items for piece in single_pieces(item)]
     left = [made[item.fold][item.place] if isinstance(item, Replacement) else shown[item] for item in items]
     messages = [*loaded.messages[: loaded.fixed], *left]
-    if state.wire.positional:  # its ids follow from the order of calls and results
+    if loaded.is_positional(messages):  # their ids follow from the order of calls and results
         messages = list(state.wire.parse(state.wire.render(messages)))
     before, after = ({found.rule for found in state.wire.check(each)} for each in (loaded.messages, messages))
     return [] if after - before - {"open-call", "invalid-arguments"} else entries

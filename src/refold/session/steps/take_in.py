@@ -108,7 +108,8 @@ def _read_new(
 ) -> tuple[list[Any], Sequence[Message], Sequence[str]]:
     """Return new messages, as they are kept and as they were read, and their names if those are known."""
     new, wire = messages[first:], state.wire
-    if read := () if wire.positional else state.request.find_read(new):
+    read = state.request.find_read(new)
+    if read and not state.loaded.is_positional(one.message for one in read):
         names = [one.name for one in read] if read[0].parent == state.position.tip else ()
         return new, [one.message for one in read], names
     new = [copy_item(item) for item in new]

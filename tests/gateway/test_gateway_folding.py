@@ -437,3 +437,75 @@ def test_a_fault_while_usage_is_taken_in_does_not_stop_the_answer(upstream, stor
         for step in range(4, 6):
             assert play_request(gateway, client.request(step)).complete
     assert "usage was not recorded" in caplog.text
+
+
+def fork(steps, name, text):
+    """A request that goes on from a shared history in a way of its own."""
+    request = Opencode(words=100, restless=False).request(steps)
+    said = [{"role": "assistant", "content": f"Branch {name}."}, {"role": "user", "content": text}]
+    request.body["messages"] += said
+    return request
+
+
+def report_size(line):
+    """Answer with the size of the request, four bytes a token."""
+    answer_json({"usage": {"prompt_tokens": len(line.seen.body) // 4, "completion_tokens": 9}})(line)
+
+
+def test_an_answer_behind_the_request_of_another_branch_spoils_no_size(upstream, store):
+    """Both are under way at once; the long one is answered after the short one was sent."""
+    came, answered = threading.Event(), threading.Event()
+
+    def answer_first(line):
+        assert came.wait(LIMIT)
+        report_size(line)
+
+    def answer_second(line):
+        came.set()
+        assert answered.wait(LIMIT)
+        report_size(line)
+
+    sizes = []
+    with running_gateway(upstream, HistoryOptions(store=store, window=200_000)) as gateway:
+        upstream.script = [report_size]
+        play_request(gateway, fork(6, "none", "go on"))
+        first = fork(6, "one", "".join(FILLER.format(n=line) for line in range(400)))
+        upstream.script = [answer_first, answer_second, report_size]
+        with ThreadPoolExecutor(2) as pool:
+            waiting = [pool.submit(play_request, gateway, first)]
+            while len(upstream.seen) < 2:  # the first one is under way
+                threading.Event().wait(0.001)
+            waiting.append(pool.submit(play_request, gateway, fork(6, "two", "Go on.")))
+            waiting[0].result(LIMIT)
+            answered.set()
+            waiting[1].result(LIMIT)
+        for steps in (7, 8):
+            request = fork(steps, "two", "Go on.")
+            reply = play_request(gateway, request)
+            sizes.append(int(reply.header("x-refold-tokens").partition(";")[2]) / (len(request.bytes) / 4))
+    (session,) = store.sessions()
+    reports = [mark.value for _, mark in store.find_marks(session.name, "usage")]
+    assert len(reports) == 5
+    assert sizes == pytest.approx([1, 1], rel=0.2)
+    assert [one["estimate"] / one["input"] for one in reports] == pytest.approx([1] * 5, rel=0.2)
+
+
+def test_two_gateways_on_one_file_keep_the_folds_of_two_branches(upstream, tmp_path):
+    """Each branch stays at its gateway, which finds the head at the other branch in every turn."""
+    histories = HistoryOptions(store=f"sqlite:{tmp_path}/talks.db", window=WINDOW)
+    with running_gateway(upstream, histories) as one, running_gateway(upstream, histories) as other:
+        lists, folds = [[], []], []
+        for steps in range(24, 34):
+            for number, gateway in enumerate((one, other)):
+                request = Codex(words=500).request(steps)
+                for item in request.body["input"][4 + 3 * 12 :]:
+                    if "output" in item:
+                        item["output"] = f"On branch {number}: {item['output']}"
+                fold = play_request(gateway, request).header("x-refold-fold")
+                last, lists[number] = lists[number], history_of(upstream.seen[-1].json)
+                folds.append(fold)
+                assert fold == "made" or lists[number][: len(last)] == last
+    assert folds.count("made") < len(folds) / 2 < folds.count("ready") + folds.count("none")
+    assert "made" in folds[2:]
+    (session,) = {info.name for info in refold.open_store(histories.store).sessions()}
+    assert session

@@ -332,5 +332,6 @@ def test_a_digest_does_not_starve_from_fold_to_fold():
     closed = {int(number) for number in re.findall(r"ticket (\d+) closed", str(view))}
     assert "goodwill is 300 euros today, tell me at 250" in str(view)
     assert len(kept & closed) >= len(kept) // 2
-    assert "get_order(order=SO-" in digest
-    assert "refund(order=SO-" in digest
+    assert (
+        digest.count("refund(order=SO-") > 10
+    )  # each settles what was asked for; the lookups before are old

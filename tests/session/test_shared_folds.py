@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import copy
 
 import pytest
 
@@ -192,3 +193,30 @@ def test_several_folds_that_are_taken_over_save_what_the_log_says(store):
         session.prepare(steps(count - 1))
         assert session.stats().folds == 2
         assert session.stats().tokens_saved == saved
+
+
+def alternate(open_session):
+    """Go on with two branches of one history in turn; return which turns folded, and which moved the front."""
+    with open_session(0) as session:
+        session.prepare(steps(6))
+    branches, sent, turns = [steps(6), steps(6)], [[], []], []
+    for turn in range(10):
+        for number in range(2):
+            branches[number] += steps(100 * number + turn + 8, start=100 * number + turn + 7)
+            with open_session(number) as session:
+                ready = session.prepare(copy.deepcopy(branches[number]))
+            last, sent[number] = sent[number], ready.messages
+            turns.append((bool(ready.fold), sent[number][: len(last)] != last))
+    return turns
+
+
+@pytest.mark.parametrize("how", ["two sessions", "opened again"])
+def test_a_fold_of_a_branch_stands_when_others_have_moved_the_head(lasting, how):
+    """Another session, or the same one before it was closed, has left the branch: its end is in the store."""
+    if how == "two sessions":
+        store = lasting()
+        sessions = [refold.open("shared", store=store, window="8k") for _ in range(2)]
+        turns = alternate(lambda number: contextlib.nullcontext(sessions[number]))
+    else:
+        turns = alternate(lambda _number: refold.open("shared", store=lasting(), window="8k"))
+    assert [turn for turn in turns if any(turn)] == [(True, True)] * 4

@@ -125,7 +125,9 @@ def test_going_back_does_not_bring_money_back(memory, clock):
         folded(session)
         session.rewind(to=2)
         assert session.stats().summaries.calls == 1
-        folded(session)
+        assert session.prepare(talk(40, size=800)).fold is None  # the fold behind these messages stands again
+        session.rewind(to=2)
+        folded(session, turns=41)
         assert session.stats().summaries.calls == 2
         session.rewind(to="start")
         session.prepare(talk(1))

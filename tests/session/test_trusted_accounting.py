@@ -336,3 +336,90 @@ def test_the_breakdown_adds_up_to_what_is_used(more):
     assert budget.breakdown.unlisted == more
     session.compact(target=500)
     assert sum(session.budget().breakdown.as_dict().values()) == session.budget().used
+
+
+def answer_late(session, request, answer):
+    """Hand in the answer to a request that may have been overtaken, as the gateway does."""
+    observed = session._observe_at_once(answer, request)
+    return observed if isinstance(observed, refold.Observed) else observed.finish()
+
+
+def prepare_overlapping(session):
+    """Prepare a long and then a short branch of one history; return the request and the list of the first."""
+    history = talk(6, size=800)
+    long = session.prepare([*history, reply("yes"), user("words " * 6_000)]).messages
+    request = session.state.accounting.prepared
+    session.prepare([*history, reply("no"), user("go on")])
+    return request, long
+
+
+def test_an_answer_behind_another_request_is_that_of_its_own():
+    """It teaches how the provider counts; taken for the short request, it would make that five times as long."""
+    session = opened(window=64_000)
+    request, long = prepare_overlapping(session)
+    answer_late(session, request, usage(round(1.2 * refold.count(long))))
+    assert session.budget().used == pytest.approx(1.2 * refold.count(session.view()), rel=0.03)
+    assert session.stats().totals.requests == 1
+    again = opened(window=64_000, store=session.state.store)
+    assert again.budget().used == session.budget().used
+
+
+def test_an_answer_behind_another_one_leaves_what_is_known_of_the_view():
+    session = opened(window=64_000)
+    request, long = prepare_overlapping(session)
+    session.observe(usage(round(1.5 * refold.count(session.view()))))
+    used = session.budget().used
+    answer_late(session, request, usage(refold.count(long)))
+    assert session.budget().used == used
+    assert session.stats().totals.requests == 2
+    again = opened(window=64_000, store=session.state.store)
+    assert again.budget().used == pytest.approx(used, abs=20)
+
+
+def test_an_answer_in_between_does_not_keep_a_low_count_from_being_confirmed():
+    session = opened(window=64_000)
+    request, long = prepare_overlapping(session)
+    history = session.view()
+    session.observe(usage(refold.count(history)))
+    for turn in range(2):
+        history += talk(1, size=2_400, start=turn)
+        session.prepare(history)
+        session.observe(usage(refold.count(history) // 2))
+        answer_late(session, request, usage(refold.count(long) // 2))
+    assert session.budget().used == pytest.approx(refold.count(history) / 2, rel=0.05)
+
+
+def test_the_last_request_is_known_again_though_a_fold_came_behind_it():
+    session = opened(window=64_000)
+    sent = refold.count(session.prepare(talk(10, size=800)).messages)
+    request = session.state.accounting.prepared
+    session.compact(target=400)
+    answer_late(session, request, usage(2 * sent))
+    assert session.budget().used == pytest.approx(2 * refold.count(session.view()), rel=0.1)
+
+
+def test_a_window_that_ended_an_overtaken_answer_folds_no_other_branch():
+    session = opened(window=64_000)
+    request, long = prepare_overlapping(session)
+    cut = {
+        "type": "message",
+        "role": "assistant",
+        "content": [{"type": "text", "text": "I was"}],
+        "stop_reason": "model_context_window_exceeded",
+        "usage": {"input_tokens": refold.count(long), "output_tokens": 10},
+    }
+    assert not answer_late(session, request, cut).send_again
+    assert session.folds() == []
+
+
+def test_a_long_answer_of_another_branch_undoes_no_fold():
+    """Both branches stand behind the fold; that one of them is long is no fault of the fold."""
+    session, history = opened(window=32_000), talk(75, size=800)
+    fold = session.prepare(history).fold
+    long = session.prepare([*history, reply("yes"), user("words " * 6_000)]).messages
+    request = session.state.accounting.prepared
+    session.prepare([*history, reply("no"), user("go on")])
+    observed = answer_late(session, request, usage(round(1.5 * refold.count(long))))
+    assert fold in request.folds
+    assert observed.reverted is None
+    assert [one.name for one in session.folds() if one.standing] == [fold]

@@ -52,7 +52,7 @@ class _AsyncSession(Protocol):
 class _OwnList:
     """The list of one turn, and whether the turn was refused before."""
 
-    def __init__(self, items: Sequence[Any] | None, beside: Mapping[str, Any], is_own: bool) -> None:
+    def __init__(self, items: Sequence[Any] | None, beside: Mapping[str, Any], *, is_own: bool) -> None:
         self.items, self.beside, self._is_own = items, beside, is_own
         self.tip = ""
         """The name of its last message, once it was handed in."""
@@ -108,7 +108,7 @@ class OwnTurn:
         *,
         is_own: bool = False,
     ) -> None:
-        self._session, self._list = session, _OwnList(items, beside, is_own)
+        self._session, self._list = session, _OwnList(items, beside, is_own=is_own)
 
     def prepare(self) -> Ready:
         """Return the view to send."""
@@ -136,7 +136,7 @@ class AsyncOwnTurn:
         *,
         is_own: bool = False,
     ) -> None:
-        self._session, self._list = session, _OwnList(items, beside, is_own)
+        self._session, self._list = session, _OwnList(items, beside, is_own=is_own)
 
     async def prepare(self) -> Ready:
         """Return the view to send."""

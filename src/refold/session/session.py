@@ -28,6 +28,7 @@ from refold.session.outage import Result, catch_up, report_failure
 from refold.session.own_turn import OwnTurn
 from refold.session.results import Checkpoint, CompactionSegment, FoldMade, Hit, Ready, Rewound, Stats
 from refold.session.results import ObservedTurn as Observed
+from refold.session.state.accounting import SentRequest
 from refold.session.state.request_context import ReadMessage
 from refold.session.state.session_state import SessionState
 from refold.session.steps.background import fold_in_background
@@ -360,9 +361,9 @@ class Session:
         flow = prepare(self.state, messages, **beside, start_background=start, read=read)
         return self._run_at_once(flow)
 
-    def _observe_at_once(self, answer: Any) -> object:
+    def _observe_at_once(self, answer: Any, request: SentRequest | None = None) -> object:
         """Do what `observe` does in an event loop."""
-        return self._run_at_once(observe(self.state, answer))
+        return self._run_at_once(observe(self.state, answer, request=request))
 
     def _run(self, flow: SessionFlow[T]) -> T:
         state = self.state

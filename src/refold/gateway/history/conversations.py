@@ -113,16 +113,16 @@ class Conversations:
         if conversation is None or answer is None:
             return
         if not conversation.is_free:
-            self._keep(self._observe_in_order(conversation, wire, answer, on_end))
+            self._keep(self._observe_in_order(conversation, turn, wire, answer, on_end))
             return
         try:
-            rest = self._calls.observe_at_once(conversation, wire, answer)
+            rest = self._calls.observe_at_once(conversation, turn, wire, answer)
         except Exception as error:  # noqa: BLE001  # the answer must go on
             _warn_of_usage(error)
             return
         if rest is None:
             on_end()
-        else:  # no other call may come before it: the next request's size would be taken for this one's
+        else:  # no other call may come before it: the next request's size builds on this one's
             conversation.take()
             task = self._start(rest)
             task.add_done_callback(lambda _task: conversation.lock.release())
@@ -293,10 +293,15 @@ class Conversations:
             return await self._work(self._calls.recover, conversation, turn, wire, refusal)
 
     async def _observe_in_order(
-        self, conversation: Conversation, wire: str, answer: dict[str, Any], on_end: Callable[[], None]
+        self,
+        conversation: Conversation,
+        turn: Turn,
+        wire: str,
+        answer: dict[str, Any],
+        on_end: Callable[[], None],
     ) -> None:
         async with conversation.in_turn():
-            await _end_observing(self._work(self._calls.observe, conversation, wire, answer), on_end)
+            await _end_observing(self._work(self._calls.observe, conversation, turn, wire, answer), on_end)
 
     async def _work(self, call: Callable[..., T], *arguments: Any) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._around.pool, call, *arguments)

@@ -247,7 +247,8 @@ class SessionCalls:
         conversation.requests += 1
         if asked.orders_summary:
             _mark_compaction(conversation, session)
-        return replace(write_turn(conversation, split, view, has_folds=has_folds), room=ready.budget.room)
+        turn = write_turn(conversation, split, view, has_folds=has_folds)
+        return replace(turn, room=ready.budget.room, request=session.state.accounting.prepared)
 
     def recover(self, conversation: Conversation, turn: Turn, wire: str, refusal: Any) -> Turn | None:
         """Fold harder after a refusal; None if that is not possible."""
@@ -285,7 +286,7 @@ class SessionCalls:
                     session.unfold(fold)
 
         harder = write_turn(conversation, split, view, has_folds=True)
-        return replace(harder, undo=undo) if is_doubted else harder
+        return replace(harder, request=accounting.prepared, undo=undo if is_doubted else None)
 
     def _prepare_again(
         self, conversation: Conversation, session: Session, split: SplitBody, wire: str
@@ -300,18 +301,20 @@ class SessionCalls:
         request = HistoryRequest(wire, b"", Hints(), session.state.settings.endpoint)
         return self._make_turn(conversation, session, _Asked(request, split, history), ready)
 
-    def observe(self, conversation: Conversation, wire: str, answer: Any) -> None:
+    def observe(self, conversation: Conversation, turn: Turn, wire: str, answer: Any) -> None:
         """Take in what an answer told of its usage."""
-        self._get_session(conversation, wire).observe(answer)
+        session = self._get_session(conversation, wire)
+        flow = observe(session.state, answer, request=turn.request)
+        session._run_without_store(flow)  # noqa: SLF001  # as its own `observe` does
 
     def observe_at_once(
-        self, conversation: Conversation, wire: str, answer: Any
+        self, conversation: Conversation, turn: Turn, wire: str, answer: Any
     ) -> Callable[[], object] | None:
         """Do the same in an event loop; what would wait comes back as a call for a thread."""
         session = self._find_live(conversation, wire)
         if session is None:
-            return partial(self.observe, conversation, wire, answer)
-        observed = session._observe_at_once(answer)  # noqa: SLF001  # a part of `observe`
+            return partial(self.observe, conversation, turn, wire, answer)
+        observed = session._observe_at_once(answer, turn.request)  # noqa: SLF001  # a part of `observe`
         return observed.finish if isinstance(observed, Rest) else None
 
     def _is_crowded(

@@ -11,6 +11,8 @@ from refold.gateway.history.split import Part, SplitBody, Written, write_message
 if TYPE_CHECKING:
     import asyncio
 
+    from refold.session.state.accounting import SentRequest
+
 FOLD_HEADER: Final = "x-refold-fold"
 TOKENS_HEADER: Final = "x-refold-tokens"
 SESSION_HEADER: Final = "x-refold-session"
@@ -51,6 +53,8 @@ class Turn:
     """Number of the request in its conversation: the places of its messages hold until the next one."""
     tip: str = ""
     """Name of its last message."""
+    request: "SentRequest | None" = None
+    """The request as its session counted it: answers may come in another order than requests."""
     late: "asyncio.Future[Turn] | None" = None
     """What was not ready in time: if the request is refused for its size, it is sent in its place."""
     undo: Callable[[], None] | None = None

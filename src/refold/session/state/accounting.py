@@ -45,6 +45,8 @@ class SentRequest:
     said: int = 0
     holds: bool = True
     """True if its messages still stand at the front of the view."""
+    overtaken: bool = False
+    """True if another request was prepared before its answer came."""
 
 
 @quick_init
@@ -245,6 +247,13 @@ class Accounting:
             return requests[0] if requests else None
         return min(requests, key=lambda request: abs(reported - request.expected))
 
+    def renew_request(self, request: SentRequest) -> SentRequest:
+        """Return a prepared request as it stands to the view now."""
+        last = self.prepared
+        if last is not None and replace(last, holds=request.holds) == request:
+            return last
+        return replace(request, holds=False, overtaken=True)
+
     def check_requests(self, folds: tuple[str, ...], said: int) -> None:
         """Note which requests still stand at the front of a view with these folds and this many messages."""
         self.prepared, self.shown = (
@@ -339,8 +348,9 @@ class Accounting:
         """Return the fold that a report of a request judges, and forget it.
 
         A fold that came while the request was under way waits for the next one: this report is not about it.
+        An overtaken request may be longer than the view for other reasons.
         """
-        if self.trial is None or self.trial.fold not in request.folds:
+        if self.trial is None or request.overtaken or self.trial.fold not in request.folds:
             return None
         trial, self.trial = self.trial, None
         return trial

@@ -12,8 +12,7 @@ from refold.session.state.message_keys import MessageKeys
 from refold.stores import Head, Place
 
 MAX_LEFT_BRANCHES: Final = 64
-"""Left branches that are remembered. A caller that switches among more of them only loses the marks
-behind their last messages; their messages are found in the store by name."""
+"""Left branches that are remembered; the ends of others are looked up in the store."""
 _WITHOUT_EFFECT: Final = frozenset({"usage", "attempt"})
 """Entries that change no view; their bodies are not read for it."""
 

@@ -70,7 +70,7 @@ def branch(state: SessionState, body: list[Any]) -> SessionFlow[bool]:
     fork = yield from _choose_fork(state, body)
     said, rest, shared = fork.said, fork.rest, fork.shared
     said_items = None if shared is None else [*shared, *rest]
-    base = yield from _last_place(state, said)
+    base = yield from _last_place(state, said, START if state.head is None else state.head.place)
     stored, base = yield from _follow_stored(state, rest, said, base)
     if as_stored := (yield from _read_as_stored(state, rest[stored:], said + stored)):
         more, base = yield from _follow_stored(state, as_stored, said + stored, base)
@@ -216,15 +216,14 @@ def _repeats_hidden(state: SessionState, fork: _Fork) -> SessionFlow[bool]:
     return repeats
 
 
-def _last_place(state: SessionState, said: int) -> SessionFlow[_Base]:
-    """Return the last place where `said` messages had been said."""
-    if said == 0 or state.head is None:
+def _last_place(state: SessionState, said: int, end: Place) -> SessionFlow[_Base]:
+    """Return the last place on the path to `end` where `said` messages had been said."""
+    if said == 0 or end == START:
         return _Base(START, ROOT, ROOT)
-    place = state.head.place
 
     def read_base() -> _Base:
-        newest = next(state.log.read(state.name, place, first=said, last=said, newest=True))
-        tip = next(state.log.read(state.name, place, kinds=SAID, first=said, last=said))
+        newest = next(state.log.read(state.name, end, first=said, last=said, newest=True))
+        tip = next(state.log.read(state.name, end, kinds=SAID, first=said, last=said))
         return _Base(state.log.find(state.name, [newest.name])[newest.name], newest.name, tip.name)
 
     base: _Base = yield StoreCall(read_base)
@@ -288,19 +287,21 @@ def _read_as_stored(state: SessionState, rest: Sequence[Any], said: int) -> Sess
 def _last_place_of(state: SessionState, said: int, base: _Base) -> SessionFlow[tuple[_Base, bool]]:
     """Return the last place where a stored message was the newest, and whether it is on this branch.
 
-    For other branches it is known as long as the session remembers where it left them.
+    If this session did not leave that branch itself, another process may have folded behind the message.
     """
-    place = START if state.head is None else state.head.place
+    end = START if state.head is None else state.head.place
     on_this_branch: bool = yield StoreCall(
         lambda: any(
             entry.name == base.name
-            for entry in state.log.read(state.name, place, kinds=SAID, first=said, last=said)
+            for entry in state.log.read(state.name, end, kinds=SAID, first=said, last=said)
         )
     )
-    if on_this_branch:
-        return (yield from _last_place(state, said)), True
-    left = state.position.left_branches.get(base.tip)
-    return base if left is None else _Base(left.place, left.name, base.tip), False
+    if not on_this_branch:
+        if (left := state.position.left_branches.get(base.tip)) is not None:
+            return _Base(left.place, left.name, base.tip), False
+        ends: list[Place] = yield StoreCall(lambda: [one.ends for one in state.store.branches(state.name)])
+        end = next((place for place in ends if place.line == base.place.line), base.place)
+    return (yield from _last_place(state, said, end)), on_this_branch
 
 
 def _carry_marks(state: SessionState, said: int, base: _Base) -> SessionFlow[list[Entry]]:

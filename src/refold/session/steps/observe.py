@@ -61,20 +61,25 @@ _OF_TOKENS: Final = re.compile(r"token|context|prompt|input")
 """Words of refusals: of the body, whose bytes are limited too, and of the model's window."""
 
 
-def observe(state: SessionState, answer: Any, *, is_own: bool = False) -> SessionFlow[Observed]:
+def observe(
+    state: SessionState, answer: Any, *, is_own: bool = False, request: SentRequest | None = None
+) -> SessionFlow[Observed]:
     """Take in a response or an error, and return whether to send the turn again.
 
-    is_own   True if an error is surely about this request, and does not quote that of another one
+    is_own    True if an error is surely about this request, and does not quote that of another one
+    request   the request that was answered; without it the last one that it can be
     """
     if state.position.stale:
         yield from load(state)
+    request = request and state.accounting.renew_request(request)
+    overtaken = request is not None and request.overtaken  # to fold the view would help another branch
     response = read_response(answer)
-    if response.finish == "overflow" and response.usage is not None:
+    if response.finish == "overflow" and response.usage is not None and not overtaken:
         read = response.usage.context + response.usage.output
         # A report that leaves cached tokens out is no limit.
         whole = read >= LEAST_SHARE * _find_request(state, read).expected
         return (yield from _recover(state, OverflowInfo(None, read if whole else None, None), stated=False))
-    refusal = None if _has_answered(answer, response) else overflow(answer)
+    refusal = None if overtaken or _has_answered(answer, response) else overflow(answer)
     if refusal is not None:
         sent = _find_request(state, refusal.requested).estimate
         if not is_own and not learned_windows.agrees_with_request(refusal, sent):
@@ -90,7 +95,7 @@ def observe(state: SessionState, answer: Any, *, is_own: bool = False) -> Sessio
     if isinstance(answer, BaseException):
         return Observed(reason=f"no refusal for size: {type(answer).__name__}")
     try:
-        observed = yield from _record_answer(state, response)
+        observed = yield from _record_answer(state, response, request)
     except StoreError as error:  # nothing is in memory either, so that a report has nothing to stand behind
         if not (yield StoreCall(partial(state.log.go_on_without, error))):
             raise
@@ -173,7 +178,9 @@ def _resume_paused(state: SessionState, response: Response, observed: Observed, 
     return replace(observed, send_again=True, messages=state.send_view(), reason=reason)
 
 
-def _record_answer(state: SessionState, response: Response) -> SessionFlow[Observed]:
+def _record_answer(
+    state: SessionState, response: Response, request: SentRequest | None
+) -> SessionFlow[Observed]:
     """Record a response: that the model took its turn, and the usage, if one request can have it."""
     accounting, usage = state.accounting, response.usage
     if response.unbound:
@@ -183,7 +190,7 @@ def _record_answer(state: SessionState, response: Response) -> SessionFlow[Obser
         accounting.record_breaker_event("turn", state.now())
     window = yield from find_window(state)
     ignored = response.impossible and f"ignored a number in a report of usage: {response.impossible}"
-    request = _find_request(state, None if usage is None else usage.context)
+    request = request or _find_request(state, None if usage is None else usage.context)
     if usage is not None and usage.context > max(LARGEST_WINDOW, window.tokens):
         ignored = f"ignored a report of {usage.context:,} tokens for a request of about {request.expected:,}"
         usage = None
@@ -204,7 +211,7 @@ def _record_usage(
     absurd = is_absurd(usage.context, expected=request.expected, window=window)
     believed = not absurd and not response.compacted and _is_believed(state, request, usage.context)
     expected, doubted = Counted(request.expected, usage.context), accounting.doubted
-    is_odd = not believed and not response.compacted
+    is_odd = not believed and not response.compacted and not request.overtaken
     cut = is_odd and doubted is not None and cut_silently(doubted, expected)
     if cut and not accounting.refused:
         info = OverflowInfo(None, implied_limit(usage.context), None)
@@ -247,6 +254,8 @@ def _find_request(state: SessionState, reported: int | None) -> SentRequest:
 def _is_believed(state: SessionState, request: SentRequest, reported: int) -> bool:
     """True if a report can be a count of the whole request."""
     report, doubted = find_report(state), state.accounting.doubted
+    if request.overtaken and report is not None and report.holds:
+        return False  # that one is about what the view shows now
     expected = Counted(request.expected, reported)
     if doubted is not None and confirms(doubted, expected):
         return True
@@ -279,7 +288,8 @@ def _append_usage(
     if not believed:
         about["believed"] = False
         yield from commit(state, [mark_entry(state, "usage", value, about)])
-        doubted = Counted(request.expected, usage.context) if is_odd else None
+        last = accounting.doubted if request.overtaken else None
+        doubted = Counted(request.expected, usage.context) if is_odd else last
         accounting.add_doubted_usage(doubted, totals, own)
         return
     report = UsageReport(

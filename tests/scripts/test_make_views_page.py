@@ -47,6 +47,7 @@ def test_every_view_is_valid_and_within_its_size(example):
     view = example.fold(history)
     assert refold.validate(view.messages) == []
     assert view.tokens < refold.count(history)
+    assert "truncated to fit" not in str(view.messages), "a fold that missed its goal was cut off"
 
 
 def test_the_line_that_tells_the_reason_is_in_the_view():

@@ -60,6 +60,8 @@ UNUSED_SHARE: Final = 0.07
 once more with the size that its text really has."""
 SHORTEN: Final = "shorten"
 """The name of what is done where nothing leaves."""
+MISSED_PARTS: Final = 128
+"""The first try after a view that is too large is planned smaller by at least this part of the goal."""
 TRIES: Final = 3
 """Times that a view is planned smaller because its messages could not be shortened as planned."""
 SPLIT_LEAST: Final = 5
@@ -122,7 +124,8 @@ class Grade:
         while isinstance(proposal, Step):  # a text that a model has yet to write has room planned for it
             written, view = _measure_step(task, proposal)
             if view > goal and proposal.edits and tries < TRIES:
-                over, tries = over + view - goal, tries + 1
+                # A token less may be no line less, so that each try asks for twice as much.
+                over, tries = over + max(view - goal, (goal << tries) // MISSED_PARTS), tries + 1
                 proposal = self._propose(task, self._plan(task, history, over=over))
                 continue
             if not written or goal - view < goal * UNUSED_SHARE:

@@ -334,3 +334,9 @@ def test_a_sentence_goes_on_behind_a_wrapped_line():
     )
     assert split_sentences(text)[0].endswith("never mark it as drying even though it dries.")
     assert "second" in split_sentences(text)
+    text = (
+        "Times are compared as text, which is the cause. The fix is one line in\n`_text`, plus a migration."
+    )
+    assert split_sentences(text)[1] == "The fix is one line in `_text`, plus a migration."
+    fenced = text.replace("`_text`, plus a migration.", "```python")
+    assert split_sentences(fenced)[1:] == ["The fix is one line in", "```python"]

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from growth import assert_linear, stop_hang
 from refold.core.outputs.kinds import recognise_kind
 from refold.core.outputs.shrink import shrink_output
+from refold.core.tokens.estimate import estimate
 from sample_sizes import few_or_all, sample
 
 MARKER = re.compile(r"\[\.\.\. \d+ (?:line|character|item|key)s? left out[^\]]*\]")
@@ -1001,3 +1002,17 @@ class TestFrames:
     def test_gaps_are_separated_by_kept_lines(self):
         shrunk = shrink("\n".join(log_lines(300)), 100).split("\n")
         assert not any(MARKER.fullmatch(a) and MARKER.fullmatch(b) for a, b in pairwise(shrunk))
+
+
+def test_the_names_of_other_items_do_not_push_out_the_first():
+    books = [
+        {"isbn": f"978-3-1623{number}-0", "title": f"Book {number}", "price": 31.7} for number in range(3)
+    ]
+    orders = [
+        {"id": f"O-{number}", "customer": "C-2291", "state": "delivered", "items": books, "total": 95.1}
+        for number in range(70_309, 70_321)
+    ]
+    text = json.dumps({"count": 12, "next": None, "orders": orders}, indent=2)
+    for limit in range(60, 120):
+        first, *_ = json.loads(shrink_output(text, limit, estimate))["orders"]
+        assert first["id"] == "O-70309"

@@ -51,6 +51,8 @@ _HOLDS: Final = 1.0
 """From this score on a sentence holds beyond the moment; lower keeps more small talk as rules."""
 _PLAIN_RULE_CHARS: Final = 160
 """A longer sentence without a word that rules are made of is hardly a rule."""
+_IN_SENTENCE: Final = re.compile(r"[^\W\d_]|[\"'(`](?!``)")
+"""The beginning of a word, a quote or a name in code; a fence is none."""
 # The order is what matters: a correction and a rule must outrank any statement however specific it is. The
 # steps between them were set on the planted rules of `refold eval retention` (docs/decisions/0012-facts.md).
 _WEIGHTS: Final = {
@@ -80,7 +82,8 @@ def join_wrapped_lines(text: str) -> str:
         words = line.split(None, 1)
         ends_inside = before[-1:].isalnum() or before[-1:] in {",", ")", '"', "'", "`", "-"}
         would_fit = bool(words) and len(before) + 1 + len(words[0]) <= width
-        if words and ends_inside and not would_fit and words[0][0].isalpha() and not words[0].endswith(":"):
+        goes_on = bool(words) and _IN_SENTENCE.match(words[0]) is not None
+        if goes_on and ends_inside and not would_fit and not words[0].endswith(":"):
             joined[-1] += f" {line.strip()}"
         else:
             joined.append(line)

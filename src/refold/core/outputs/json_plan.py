@@ -173,18 +173,25 @@ class JsonPlan:
     def _write_list(self, value: list[Any], room: int, depth: int) -> str:
         kept = self._choose_items(value, room, depth)
         pieces: list[str] = []
+        named: dict[int, str] = {}
         left_out: list[Any] = []
         for place, item in enumerate(value):
             if place in kept:
-                pieces += self._mark_items(left_out, depth)
+                self._mark_items(left_out, depth, pieces, named)
                 pieces.append(self._write(item, kept[place], depth + 1))
                 left_out = []
             else:
                 left_out.append(item)
-        return self._join("[", [*pieces, *self._mark_items(left_out, depth)], "]", depth)
+        self._mark_items(left_out, depth, pieces, named)
+        names = self._join("[", [named.get(at, piece) for at, piece in enumerate(pieces)], "]", depth)
+        # Names must not push out what is shown: the next smaller view may have nothing of the list.
+        return names if len(names) <= room else self._join("[", pieces, "]", depth)
 
-    def _mark_items(self, items: list[Any], depth: int) -> list[str]:
-        """Return the marker for items that are left out, or the items themselves if they are no longer."""
+    def _mark_items(self, items: list[Any], depth: int, pieces: list[str], named: dict[int, str]) -> None:
+        """Add the marker for items that are left out, or the items themselves if they are no longer.
+
+        `named`: the markers that also name the items, by their places; short names stand in any case.
+        """
         few = items if len(items) <= MOST_LEFT else ()
         inner = [each for item in few for each in (item if isinstance(item, list) else (item,))]
         can_be_named = len(inner) <= MOST_LEFT and all(isinstance(each, dict) for each in inner)
@@ -192,8 +199,10 @@ class JsonPlan:
         marker = _write_scalar(mark_gap(len(items), "item", names))
         sizes = [self._size(item) for item in items]
         if sum(sizes) > WORTH_A_MARKER * len(marker):
-            return [marker]
-        return [self._write(item, size, depth + 1) for item, size in zip(items, sizes, strict=True)]
+            named[len(pieces)] = marker
+            pieces.append(marker if len(names) <= SMALLEST else _write_scalar(mark_gap(len(items), "item")))
+        else:
+            pieces += [self._write(item, size, depth + 1) for item, size in zip(items, sizes, strict=True)]
 
     def _choose_items(self, value: list[Any], room: int, depth: int) -> dict[int, int]:
         """Return the characters for each item that is kept: trouble, both ends, odd ones, then the first."""

@@ -96,6 +96,17 @@ def test_the_caller_sees_a_success(gateway, upstream, client, refuse):
     assert refold.validate(body.get("messages", body.get("input")), format=None) == []
 
 
+def test_a_limit_below_that_of_a_beta_header_is_learned(gateway, upstream):
+    """Not every account has the window that the header asks for."""
+    client = ClaudeCode(words=500, betas="context-1m-2025-08-07")
+    upstream.script = [answer_json(ANTHROPIC, status=400), answer_json({"fine": True})]
+    sizes = []
+    for steps in range(STEPS, STEPS + 30):
+        assert play(gateway, client.request(steps)).json == {"fine": True}
+        sizes.append(refold.count(upstream.seen[-1].json["messages"]))
+    assert max(sizes) < LIMIT_TOKENS
+
+
 @pytest.mark.parametrize(("client", "refuse"), REFUSALS)
 def test_a_second_refusal_reaches_the_caller_in_the_upstreams_words(gateway, upstream, client, refuse):
     upstream.script = [refuse]

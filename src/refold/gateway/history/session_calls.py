@@ -165,7 +165,7 @@ class SessionCalls:
     ) -> Turn:
         """Take a history in and return what to send."""
         system, tools = self._memo.read_field(split.system), self._memo.read_field(split.tools)
-        window = self.find_window(request)
+        window = self.find_window(request, conversation.window)
         if conversation.plan is None and self._is_crowded(conversation, split, system, tools, window):
             return Turn(fold="bypassed;crowded", model=split.model)
         session = self._get_session(conversation, request.wire)
@@ -224,7 +224,7 @@ class SessionCalls:
             return None
         if asked.orders_summary:  # a mark in the store follows
             return None
-        settings, window = session.state.settings, self.find_window(request)
+        settings, window = session.state.settings, self.find_window(request, conversation.window)
         same = (settings.model, settings.endpoint, conversation.window) == (model, request.endpoint, window)
         return session if same else None
 
@@ -270,6 +270,7 @@ class SessionCalls:
         if not observed.send_again or observed.messages is None:
             accounting.learned_window = window if is_doubted else accounting.learned_window
             return instead
+        self._lower_window(conversation, session, 0 if is_doubted else accounting.learned_window or 0)
         budget, size = observed.budget, conversation.size
         used = 0 if budget is None else budget.used
         came = used if size is None else estimate_came(session, size, budget)
@@ -287,6 +288,12 @@ class SessionCalls:
 
         harder = write_turn(conversation, split, view, has_folds=True)
         return replace(harder, request=accounting.prepared, undo=undo if is_doubted else None)
+
+    def _lower_window(self, conversation: Conversation, session: Session, learned: int) -> None:
+        """Use a window that was learned in place of that of a beta header, which not every account has."""
+        if self.options.window is None and 0 < learned < (conversation.window or 0):
+            conversation.window = learned
+            session.use(window=learned)
 
     def _prepare_again(
         self, conversation: Conversation, session: Session, split: SplitBody, wire: str
@@ -412,12 +419,16 @@ class SessionCalls:
         except StoreError as error:
             _LOGGER.warning("a note for the inspector was not stored (%s)", describe_fault(error))
 
-    def find_window(self, request: HistoryRequest) -> int | None:
-        """Return the window that is not the model's usual one: the operator's, or that of a beta header."""
+    def find_window(self, request: HistoryRequest, known: int | None = None) -> int | None:
+        """Return the window that is not the model's usual one: the operator's, or that of a beta header.
+
+        known   the window of the last request; the upstream may have said that it is smaller
+        """
         if self.options.window is not None:
             return self.options.window
         beta, tokens = _LONG_CONTEXT
-        return tokens if any(part.strip().startswith(beta) for part in request.betas.split(",")) else None
+        has_beta = any(part.strip().startswith(beta) for part in request.betas.split(","))
+        return min(tokens, known or tokens) if has_beta else None
 
 
 def _prepare(conversation: Conversation, session: Session, messages: list[Any], **fixed: Any) -> Ready:

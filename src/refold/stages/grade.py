@@ -132,11 +132,10 @@ class Grade:
                 break
             turns = task.counter.tokens(task.measure_turns(apply_edits(task.messages, proposal.edits)))
             layout = self._plan(task, history, written, turns)
-            for spare in (goal - view, 0):  # of other messages there may be more to tell
-                again = self._propose(task, layout, spare)
-                if isinstance(again, Step) and _measure_step(task, again)[1] <= goal:
-                    return again
-            break
+            # Of other messages there may be more to tell, which then has to fit into the room.
+            tried = (self._propose(task, layout, spare) for spare in (goal - view, 0))
+            fits = (each for each in tried if isinstance(each, Step) and _measure_step(task, each)[1] <= goal)
+            return next(fits, proposal)
         return proposal
 
     def _propose(self, task: Task, layout: Layout, spare: int = 0, tries: int = TRIES) -> Proposal:

@@ -125,6 +125,10 @@ class TestByAge:
         assert layout.start <= 5
         assert 0 < layout.limits[5] <= 2_000 - 5 * 60
 
+    def test_a_picture_that_is_smaller_than_its_marker_ends_no_view(self):
+        plain = sized(*[100] * 40)
+        assert plan(replace(plain, without_media={38: 140}), 2_000) == plan(plain, 2_000)
+
     def test_no_part_of_a_picture_is_shown(self):
         """A message with pictures is whole, or has what is left without them."""
         history = sized(*[100] * 10, 2_000, *[100] * 10, without_media={10: 45})

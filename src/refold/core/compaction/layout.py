@@ -248,7 +248,8 @@ class _Planner:
     def _share(self, at: int) -> "_Share":
         """Measure what a message gets by its age."""
         history, size, age = self.history, self.history.sizes[at], self.ages[at]
-        divisible, least = history.without_media.get(at, size), LEAST_TOKENS * history.unit
+        # The marker of a small picture may be larger than the picture.
+        divisible, least = min(size, history.without_media.get(at, size)), LEAST_TOKENS * history.unit
         # A huge message may be divided in any case.
         least = min(divisible, max(self.largest, least) if at in history.undivided else least)
         is_tail = age + size <= self.free * TAIL_SHARE
@@ -317,8 +318,9 @@ def _limit_guarded(history: SizedHistory, goal: int, share: float) -> dict[int, 
     newer = sum(history.sizes[at] for at in behind if at not in history.guarded)
     left = goal - others - sum(limits.get(at, size) for at, size in old.items())
     # Newer messages may be shortened to half of what they have.
-    if sum(new.values()) > left - newer // 2:
-        height = max(least, find_height(new.values(), left - newer))
+    height = find_height(new.values(), left - newer)
+    # What would say too little is left to the stages behind.
+    if sum(new.values()) > left - newer // 2 and height >= least:
         limits |= {at: height for at, size in new.items() if size > height}
     return limits
 

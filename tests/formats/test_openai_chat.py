@@ -695,3 +695,24 @@ class TestResultsOfCallsWithoutIds:
         made = Message("tool", (ToolResult("f#0", (Text("none"),), name="f"),))
         call, result = render([*formats.get("gemini").parse(contents), made])
         assert call["tool_calls"][0]["id"] == result["tool_call_id"] == "f#0"
+
+
+@pytest.mark.parametrize("with_ids", [False, True])
+def test_what_stands_behind_others_is_read_as_with_them(with_ids):
+    def call(number):
+        function = {"name": "f", "arguments": {"n": number}}
+        return {"function": function, **({"id": f"c{number}", "type": "function"} if with_ids else {})}
+
+    items = [
+        {"role": "user", "content": "hi"},
+        {"role": "assistant", "content": "", "tool_calls": [call(1), call(2)]},
+        {"role": "tool", "name": "f", "content": "1", **({"tool_call_id": "c1"} if with_ids else {})},
+        {"role": "narrator", "tool_calls": [call(9)]},
+        {"role": "tool", "name": "f", "content": "2", **({"tool_call_id": "c2"} if with_ids else {})},
+        {"role": "assistant", "content": None, "function_call": {"name": "g", "arguments": "{}"}},
+        {"role": "function", "name": "g", "content": "3"},
+        {"role": "assistant", "content": "done"},
+    ]
+    chat = formats.get("openai")
+    for cut in range(len(items) + 1):
+        assert chat.parse_behind(items[:cut], items[cut:]) == chat.parse(items)[cut:]

@@ -144,6 +144,18 @@ def test_an_answered_call_of_the_same_unit_keeps_its_result():
     assert repair_tool_pairs(history).messages[2] is history[1]
 
 
+def test_a_missing_result_stands_behind_those_of_earlier_calls():
+    """Without ids their order says which call each belongs to."""
+    parts = [call_part("f", id=name) for name in "abc"]
+    history = [calls(*parts), result("a", "A"), result("b", "B"), user("x")]
+    assert mended(history, missing=MissingTexts("gone")).splitlines()[1:] == [
+        "tool #a: A",
+        "tool #b: B",
+        "tool #c failed: gone",
+        "user: x",
+    ]
+
+
 def test_a_waiting_call_stays_open_beside_a_dead_one():
     done = repair_tool_pairs([call("f", id="a"), user("x"), call("g", id="b")])
     assert done.calls == 1

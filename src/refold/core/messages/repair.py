@@ -71,8 +71,19 @@ def repair_tool_pairs(
         results[place] = ToolResult(call.id, (Text(missing.result),), name=call.name or None, is_error=True)
     ends = _find_unit_ends(messages, shape)
     late: dict[int, list[Part]] = {}
+
+    def answers_earlier(index: int, place: Place) -> bool:
+        parts = messages[index].parts if index < len(messages) else ()
+        calls = [links.answers.get((index, at), place) for at in range(len(parts))]
+        return bool(calls) and max(calls) < place and not shape.results_anywhere
+
+    end = -1
     for place in sorted(results):
-        late.setdefault(ends[place[0]], []).append(results[place])
+        end = max(end, ends[place[0]])
+        # Without ids the order of results says which call each belongs to.
+        while answers_earlier(end + 1, place):
+            end += 1
+        late.setdefault(end, []).append(results[place])
     stray = {} if orphans == "drop" else _find_uncalled(messages, links)
     draft = _Draft(shape, {*misplaced, *links.orphans}, stray, missing.call)
     for index, message in enumerate(messages):

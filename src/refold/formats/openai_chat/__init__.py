@@ -10,8 +10,16 @@ from typing import Final
 from refold.core.messages.wire_rules import Shape
 from refold.formats import Format
 from refold.formats.openai_chat.check import check
-from refold.formats.openai_chat.read import NAME, parse, recognise
+from refold.formats.openai_chat.read import NAME, parse, parse_behind, recognise
 from refold.formats.openai_chat.write import render
 
 SHAPE: Final = Shape(name=NAME, needs_content=True)
-FORMAT: Final = Format(name=NAME, shape=SHAPE, recognise=recognise, parse=parse, render=render, check=check)
+FORMAT: Final = Format(
+    name=NAME,
+    shape=SHAPE,
+    recognise=recognise,
+    parse=parse,
+    parse_behind=parse_behind,
+    render=render,
+    check=check,
+)

@@ -59,6 +59,18 @@ def parse(items: Sequence[Any]) -> tuple[Message, ...]:
     return reading.read_items("OpenAI chat", items, partial(_read_message, Positions()))
 
 
+def parse_behind(before: Sequence[Any], items: Sequence[Any]) -> tuple[Message, ...]:
+    """Read what stands behind items that `parse` has read: of those only the calls and results matter."""
+    positions = Positions()
+    for item in before:
+        role = ROLES.get(item["role"])
+        if role == "tool":
+            _read_result(item, positions)
+        elif role == "assistant" and (item.get("tool_calls") or item.get("function_call")):
+            _read_assistant(item, positions)
+    return reading.read_items("OpenAI chat", items, partial(_read_message, positions))
+
+
 def _read_message(positions: Positions, item: dict[str, Any]) -> Message:
     role_name = reading.text_at(item, "role")
     role = ROLES.get(role_name)

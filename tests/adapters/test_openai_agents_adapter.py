@@ -14,6 +14,8 @@ pytest.importorskip("agents", reason="needs the SDK: pip install 'refold[openai-
 
 from agents import (
     Agent,
+    Model,
+    ModelResponse,
     ModelSettings,
     OpenAIChatCompletionsModel,
     OpenAIProvider,
@@ -23,11 +25,14 @@ from agents import (
     RunState,
     SessionSettings,
     SQLiteSession,
+    Usage,
     function_tool,
 )
 from agents.memory import OpenAIResponsesCompactionSession
 from agents.run_config import ModelInputData
 from openai import AsyncOpenAI, BadRequestError
+from openai.types.responses import ResponseOutputMessage, ResponseOutputText
+from openai.types.responses.response_output_item import McpCall
 
 from refold.adapters.openai_agents import RefoldSession, recall_tool
 
@@ -178,6 +183,30 @@ def test_an_agent_that_is_a_tool_recalls_from_its_own_conversation(streamed):
     assert provider.problems == []
     assert "value 1: a line of output" in got[0]
     assert "banana" not in got[0]
+
+
+def test_a_tool_of_a_server_may_have_the_name_of_ours():
+    class Served(Model):
+        async def get_response(self, *_args, **_options):
+            text = ResponseOutputText(text="done", type="output_text", annotations=[])
+            message = ResponseOutputMessage(
+                id="m", role="assistant", status="completed", type="message", content=[text]
+            )
+            call = McpCall(
+                id="c", arguments="{}", name="recall", server_label="s", type="mcp_call", output="x"
+            )
+            return ModelResponse(output=[call, message], usage=Usage(), response_id=None)
+
+        def stream_response(self, *_args, **_options):
+            raise NotImplementedError
+
+    async def work(config):
+        session = make_session()
+        agent = make_agent(model=session.wrap(Served()))
+        return await Runner.run(agent, "hi", session=session, run_config=session.run_config(config))
+
+    with Provider() as provider:
+        assert drive(provider, work).final_output == "done"
 
 
 def keep_newest(data):

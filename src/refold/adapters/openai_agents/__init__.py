@@ -206,8 +206,9 @@ class RefoldSession(Adapter[Model], SessionABC):
 
     def end_turn(self, turn: AsyncTurn[Wire], output: Sequence[Any]) -> None:
         """Note the items of an answer, and who calls `recall` in it."""
-        calls = [item.call_id for item in output if getattr(item, "name", None) == self.recall_name]
-        self._askers |= dict.fromkeys(calls, turn.session.name)
+        calls = [item for item in output if getattr(item, "type", None) == "function_call"]
+        asked = [call.call_id for call in calls if call.name == self.recall_name]
+        self._askers |= dict.fromkeys(asked, turn.session.name)
         if turn.session.name == self.session_id:
             self._own_requests.note_answer(output)
 

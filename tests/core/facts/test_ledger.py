@@ -102,11 +102,34 @@ class TestPatched:
             ("python try.py", Fact("file", "try.py", "removed", 4), True),
             ("python try.py", Fact("file", "try.py", "changed", 4), False),
             ("make > try.log", Fact("file", "try.log", "removed", 4), False),
+            ("git push", Fact("done", "git commit -m 'a b' && git push", "ok", 4), True),
+            ("git push origin a", Fact("done", "git push -f origin a 2>&1 | tail -3", "ok", 4), True),
+            ("git push origin a", Fact("done", "grep -rn 'git push origin a' docs/", "1 hit", 4), False),
+            ("git push origin a", Fact("done", "git push --dry-run origin a", "ok", 4), False),
+            ("git push origin a", Fact("done", "git push backup dev", "ok", 4), False),
+            ("git push", Fact("done", "git push backup dev", "ok", 4), False),
+            ("git push", Fact("done", "git commit -m 'a; git push'", "ok", 4), False),
+            ("git push", Fact("done", "cd ../other && git push", "ok", 4), False),
+            ("git push", Fact("done", "git push || true", "ok", 4), False),
+            ("git push", Fact("done", "git push | tail -1", "error: failed to push some refs", 4), False),
+            ("git push && make deploy", Fact("done", "git push", "ok", 4), False),
+            ('git commit -m "a long …', Fact("done", 'git commit -m "b c"', "ok", 4), False),
+            ("git rebase main", Fact("done", "git rebase --abort", "ok", 4), False),
+            (".venv/bin/python try.py -v 2>&1", Fact("file", "try.py", "removed", 4), True),
+            ("python try.py && make", Fact("file", "try.py", "removed", 4), False),
+            ("python build.py -o dist.zip", Fact("file", "dist.zip", "removed", 4), False),
+            ("gcc -o try try.c", Fact("file", "try", "removed", 4), False),
         ],
     )
     def test_an_error_leaves_with_its_script_or_when_the_repository_goes_on(self, failed, later, settles):
         error = Fact("error", "fatal: no", failed, 2)
         assert ledger(error, later).of("error") == ([] if settles else [error])
+
+    def test_a_step_settles_whatever_was_done_behind_it(self):
+        error, step = Fact("error", "fatal: no", "git push", 2), Fact("done", "git push -f", "ok", 4)
+        assert (
+            ledger(error, step, *(Fact("done", f"ls {n}", "ok", 5 + n) for n in range(50))).of("error") == []
+        )
 
     def test_an_edit_that_went_wrong_is_settled_by_another_of_the_file(self):
         wrong = Fact("error", "not found", 'edit a.py: "x" -> "y"', 1)

@@ -29,6 +29,24 @@ ORDER = "status cancelled, order_id W1, cards c1, c2, at x 1"
 
 class TestOutcome:
     @pytest.mark.parametrize(
+        ("text", "trouble"),
+        [
+            ("start\nWarning: backup failed, 3 files lost\nbye", "Warning: backup failed, 3 files lost"),
+            ("WARN: login denied for bob", "WARN: login denied for bob"),
+            ("warning: panic: it stopped", "warning: panic: it stopped"),
+            ("a.c:3: warning: unused 'x'\nld: cannot find -lfoo", "ld: cannot find -lfoo"),
+            ("a.c:3: warning: missing field\nld: cannot find -lfoo", "ld: cannot find -lfoo"),
+            ("npm warn deprecated x\nwarning: could not connect", "warning: could not connect"),
+            ("a.c:3: warning: unused 'x'\nbuilt", ""),
+            ("npm warn deprecated x", ""),
+            ("  # a.b must be replaced\nPlan: 1 to add", ""),
+        ],
+    )
+    def test_a_warning_is_trouble_where_it_tells_of_a_failure(self, text, trouble):
+        assert read_outcome(text).trouble == trouble
+        assert not read_outcome(f"{text}\nexit code: 0").trouble
+
+    @pytest.mark.parametrize(
         ("text", "said"),
         [
             ("", "ok, no output"),
@@ -103,6 +121,9 @@ class TestOutcome:
             ('[[{"city": "Oslo"}], [{"city": "Rome"}]]', "2 items: Oslo, Rome"),
             ('[{"open": true}]', "1 item"),
             ("[]", "0 items"),
+            ('{"errors": [null, null]}', "no other values"),
+            ('{"errors": [null, "boom", ""], "tags": ["", "a"]}', "errors boom, tags a"),
+            ('{"errors": [{"code": null}, {"code": null}]}', "no other values"),
             ("{}", "no other values"),
             ('{"list": [1, 2, 3, 4, 5, 6, 7, 8]}', "list 1, 2, 3, 4, 5, 6 and 2 more"),
             ('{"cards": {"card_1": {"left": 5}, "card_2": {"left": 0}}}', "cards card_1, card_2"),

@@ -14,7 +14,7 @@ from typing import Any, Final, cast
 
 from refold.core.facts.words import assigned_name
 from refold.core.messages.quick_init import quick_init
-from refold.core.outputs.trouble import TEST_SUMMARY
+from refold.core.outputs.trouble import TEST_SUMMARY, is_failure
 from refold.core.tokens.counting import ESTIMATE_COUNTER
 from refold.core.tokens.findings import Findings
 
@@ -23,21 +23,8 @@ RULE_KINDS: Final = frozenset({"constraint", "correction", "preference", "standi
 USER_KINDS: Final = RULE_KINDS | {"statement", "request"}
 """Kinds that only come from a user's own words."""
 KINDS: Final = USER_KINDS | {
-    *(
-        "answer",
-        "decision",
-        "promise",
-        "todo",
-        "open call",
-        "done",
-        "error",
-        "file",
-        "name",
-        "value",
-        "listed",
-        "quoted",
-        "file rule",
-    )
+    *("answer", "decision", "promise", "todo", "open call", "done", "error", "file", "name", "value"),
+    *("listed", "quoted", "file rule"),
 }
 WEIGHTY: Final = 4.0
 """From this weight on a summary must keep a fact: the user's rules, corrections and firm preferences."""
@@ -62,8 +49,16 @@ _WORD: Final = re.compile(r"\w+")
 _REPLACED_WORD: Final = re.compile(r"\b(?:instead of|rather than|no longer|not) [\"'`]?([\w.:/@-]{2,60})")
 _REPLACEABLE: Final = frozenset({"value", "decision", "preference"})
 _TESTS_FAILED: Final = re.compile(r"\b(?!0 )\d{1,7} (?:failed|failures?|failing|errors?)\b|FAIL|not ok")
-_STEP: Final = re.compile(r"\b(?:git|hg|jj) (?:commit|push|pull|fetch|merge|rebase)\b")
-"""What brings a repository on: whatever its options, where it goes well an earlier failure is over."""
+_STEP: Final = re.compile(
+    r"\s{0,9}(?:git|hg|jj) (?:commit|push|pull|fetch|merge|rebase)(?!\S)"
+    r"(?!.{0,2000}(?:\|\|| -(?:n|d|-(?:dry-run|abort|quit|delete|tags|help))(?!\S)))"
+)
+"""What brings a repository on: where it goes well with the same operands, an earlier failure is over."""
+_QUOTED: Final = re.compile(r"\"[^\"…]{0,2000}\"?|'[^'…]{0,2000}'?")
+_SCRIPT: Final = re.compile(
+    r"\A(?:\S{0,200}/)?(?:python|node|ruby|perl|bash|sh)[\d.]{0,5} (\S{1,300})(?!\S|.{0,2000}(?:&&|;|\|\|))"
+)
+"""The script that a command runs, where nothing runs behind it that may have failed instead."""
 MOST_PASSED: Final = 20
 """Test runs that are compared with each error; bounds the work, and only the newest tell what holds now."""
 _HALF_LIFE: Final = 400
@@ -159,13 +154,7 @@ class Fact:
         kind, text, about, at, weight, uses = row
         are_texts = all(isinstance(value, str) for value in (kind, text, about))
         are_numbers = all(type(value) in (int, float) for value in (at, weight, uses))
-        if (
-            not are_texts
-            or not are_numbers
-            or kind not in KINDS
-            or not text.strip()
-            or not math.isfinite(weight)
-        ):
+        if not (are_texts and are_numbers and kind in KINDS and text.strip() and math.isfinite(weight)):
             return None
         weight, uses = min(9.0, max(0.0, weight)), max(1, int(uses))
         return Fact(kind, text[:TEXT_CHARS], about[:TEXT_CHARS], int(at), weight, uses)
@@ -293,14 +282,17 @@ def _drop_settled_errors(facts: Iterable[Fact]) -> list[Fact]:
     left = list(facts)
     settled: dict[str, int] = {}
     passed: list[tuple[frozenset[str], int]] = []
+    taken: list[tuple[frozenset[str], int]] = []
     removed = {fact.text: fact.at for fact in left if fact.kind == "file" and fact.about == "removed"}
     for fact in left:
-        if fact.kind == "error":
-            action = _name_action(fact.about)
+        is_done = fact.kind == "done" and not fact.about.startswith(FAILED)
+        if is_done or fact.kind == "error":
+            action = _name_action(fact.text if is_done else fact.about)
             settled[action] = max(fact.at, settled.get(action, -1))
-        elif fact.kind == "done" and not fact.about.startswith(FAILED):
-            for action in (_name_action(fact.text), *_STEP.findall(fact.text)):
-                settled[action] = max(fact.at, settled.get(action, -1))
+        if is_done:
+            # A pipe hides how a step ended; its output does not.
+            steps = filter(None, _find_steps(fact.text))
+            taken += [(step, fact.at) for step in steps if not is_failure(fact.about)]
             if TEST_SUMMARY.match(fact.about) and not _TESTS_FAILED.search(fact.about):
                 passed.append((_find_operands(fact.text), fact.at))
 
@@ -308,10 +300,11 @@ def _drop_settled_errors(facts: Iterable[Fact]) -> list[Fact]:
         # A later run of the same tests, or of more, names no more than the one that failed.
         operands = _find_operands(error.about)
         covers = (at > error.at and wider <= operands for wider, at in passed[-MOST_PASSED:])
-        steps = _STEP.findall(error.about) if _STEP.match(error.about) else []
-        went_on = bool(steps) and all(settled.get(step, -1) > error.at for step in steps)
-        gone = (removed.get(word, -1) > error.at and f"> {word}" not in error.about for word in operands)
-        is_over = settled[_name_action(error.about)] > error.at or went_on or any(gone) or any(covers)
+        later = [step for step, at in taken[-MOST_PASSED:] if at > error.at]
+        steps = _find_steps(error.about)
+        went_on = all(step and any(step <= other for other in later) for step in steps)
+        gone = any(removed.get(script, -1) > error.at for script in _SCRIPT.findall(error.about))
+        is_over = settled[_name_action(error.about)] > error.at or went_on or gone or any(covers)
         return error.about != "" and is_over
 
     return [fact for fact in left if fact.kind != "error" or not is_settled(fact)]
@@ -321,6 +314,15 @@ def _name_action(text: str) -> str:
     """Return an action without what differs when it is tried again: the lines of an edit, their number."""
     name = _WRITTEN_LINES.sub("", text)
     return name.partition(': "')[0] if name.startswith("edit ") else name
+
+
+def _find_steps(command: str) -> list[frozenset[str]]:
+    """Return the operands of each part of a command, with `origin` for none; empty for no sure step."""
+    # A text in quotes with blanks is a message, whatever it says; behind `cd` may be another repository.
+    plain = _QUOTED.sub(lambda quoted: "" if " " in quoted[0] else quoted[0], command)
+    parts = re.split("&&|;", re.split(r"\bcd ", plain)[0])
+    found = [_find_operands(part) if _STEP.match(part) else frozenset[str]() for part in parts]
+    return [words | {"origin"} if len(words) == 2 else words for words in found]
 
 
 def _find_operands(command: str) -> frozenset[str]:

@@ -100,9 +100,10 @@ class JsonPlan:
             if left <= 0:
                 break
             # Of errors the message is told: a code alone says little.
-            errors = item[:MOST_INNER] if isinstance(item, list) and key.lower() in ERROR_KEYS else ()
-            said = list(dict.fromkeys(_tell_value(error, leave_out) for error in errors))
-            shown = _join_names(said, len(item)) if said else _tell_value(item, leave_out)
+            is_list = isinstance(item, list) and key.lower() in ERROR_KEYS
+            errors = list(filter(None, item)) if is_list else []
+            said = list(dict.fromkeys(_tell_value(error, leave_out) for error in errors[:MOST_INNER]))
+            shown = _join_names(said, len(errors)) if said else _tell_value(item, leave_out)
             if shown and f"{key}={shown}" not in known:
                 pieces.append(f"{_tell_value(key, leave_out)} {shown}")
                 left -= len(pieces[-1]) + 2
@@ -330,8 +331,8 @@ def _name_some(names: Sequence[str]) -> str:
 
 
 def _join_names(names: Sequence[str], count: int) -> str:
-    more = count - len(names)
-    return ", ".join(names) + (f" and {more} more" if more > 0 else "")
+    shown = ", ".join(filter(None, names))
+    return shown + (f" and {count - len(names)} more" if shown and count > len(names) else "")
 
 
 def _measure(value: Any, indent: int, depth: int, sizes: dict[int, int], compared: tuple[Keys, Keys]) -> int:

@@ -18,14 +18,13 @@ from refold.core.outputs.rank_lists import find_entry_name, find_hit_file
 from refold.core.outputs.trouble import (
     ASSERTION,
     FAILED_TEST,
-    NO_FAILURE,
     TEST_SUMMARY,
     find_failures,
     find_traces,
     find_usual_warnings,
     find_warnings,
-    is_failure,
     plain_line,
+    rank_trouble,
 )
 from refold.core.outputs.wrappers import find_exit_code, remove_noise, split_frame
 
@@ -92,12 +91,12 @@ def read_outcome(
     kind = recognise_kind(lines if few else [*lines[:FIRST_LINES], *lines[-LAST_LINES:]])
     trouble = _find_trouble(lines) if is_bad or kind in _RUNS else ""
     if not trouble and (is_bad or (kind in _RUNS and not code)):
-        trouble = next((lines[place] for place in find_warnings(lines)), "")
+        trouble = min((lines[place] for place in find_warnings(lines)), key=rank_trouble, default="")
     plan = None if is_bad or kind == "tests" else parse_json(content)
     said = plan.tell(limit_chars, action, leave_out) if plan else ""
     said = " ".join(_TAG.sub("", said or _describe_lines(lines, kind, trouble, is_bad=is_bad)).split())
     line = cut_words(f"{state}: {said}" if is_bad else said, limit_chars)
-    is_harmless = code == "0" or (NO_FAILURE.search(trouble) and not is_failure(trouble))
+    is_harmless = code == "0" or rank_trouble(trouble) == 2
     return ActionOutcome(line, is_bad, "" if is_harmless and not is_bad else trouble.strip())
 
 

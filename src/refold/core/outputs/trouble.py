@@ -94,6 +94,13 @@ def find_warnings(lines: Sequence[str]) -> list[int]:
     return _find_places(lines, _WEAK_PARTS, WEAK)
 
 
+def rank_trouble(line: str) -> int:
+    """Return 0 for a plain line with trouble, 1 for a warning that tells of a failure, 2 for any other."""
+    if not NO_FAILURE.search(line):
+        return 0
+    return 1 if is_failure(line) or find_warnings((NO_FAILURE.sub("", line),)) else 2
+
+
 def _find_places(lines: Sequence[str], parts: Sequence[str], pattern: re.Pattern[str]) -> list[int]:
     """Return the places of lines with trouble; looks only at lines with a part that a match has."""
     text = "\n".join(lines).lower()

@@ -598,6 +598,56 @@ def test_a_request_needs_no_question_mark(text, state):
     assert find_state([user("go"), assistant(text)]) == state
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "La prueba confirma que el arreglo funciona.",
+        "Il test conferma per tre volte il risultato.",
+        "تم تأكيد الطلب وإرسال البريد.",
+        "Deine Freigabe liegt vor; alles ist ausgerollt.",
+        "Die neuen Tests bestätigen sie.",
+        "The wizard asks people to type yes before it deletes.",
+        "The three runs confirm by independent means that it works.",
+        "部署已完成，用户已收到“请确认”的邮件。",
+        "El log indica que todo está bien.",
+        "Il log indica un errore alla riga 3, che ho corretto.",
+        "I fixed the bug. If anything else breaks, please tell me.",
+        "The docs now tell users: please share your logs.",
+        "修复完成。如有任何问题，请告诉我。",
+        "修正しました。何かあれば教えてください。",
+        "수정했습니다. 궁금한 점이 있으면 언제든지 알려 주세요.",
+        "Fertig. Sag mir, wenn noch etwas fehlt.",
+        "Bitte geben Sie Bescheid, falls etwas fehlt.",
+        "C'est fait. Dites-moi si autre chose manque.",
+        "Все готово. Пожалуйста, сообщите, если что-то не так.",
+    ],
+)
+def test_a_report_that_asks_the_reader_nothing_is_finished(text):
+    assert find_state([user("go"), assistant(text)]) == "finished"
+
+
+@pytest.mark.parametrize(
+    ("text", "state"),
+    [
+        ("To go on, reply YES.", "awaiting approval"),
+        ("Ich warte auf deine Freigabe.", "awaiting approval"),
+        ("Antworten Sie bitte mit Ja.", "awaiting approval"),
+        ("Pour continuer, répondez oui.", "awaiting approval"),
+        ("Confirma con sí.", "awaiting approval"),
+        ("Rispondi sì per continuare.", "awaiting approval"),
+        ("يرجى تأكيد الطلب.", "awaiting approval"),
+        ("진행해도 될까요.", "awaiting approval"),
+        ("Please tell me your user ID.", "awaiting user"),
+        ("Sag mir, welche Datei du meinst.", "awaiting user"),
+        ("Per favore, indica il nome.", "awaiting user"),
+        ("请告诉我您的订单号。", "awaiting user"),
+        ("이름을 알려 주세요.", "awaiting user"),
+    ],
+)
+def test_an_order_to_the_reader_is_a_request(text, state):
+    assert find_state([user("go"), assistant(text)]) == state
+
+
 def test_a_dead_call_at_the_end_is_work():
     """A call that nobody answered and that is not open any more."""
     assert find_state([call("bash", id="c"), summary("x")]) == "working"

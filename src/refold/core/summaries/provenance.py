@@ -19,7 +19,7 @@ from typing import Final, NamedTuple
 from refold.core.facts.injections import as_displayed, find_instructions, is_instruction
 from refold.core.facts.ledger import USER_KINDS, Ledger
 from refold.core.facts.page import FILES, IN_BRIEF, OUTPUTS, QUOTED, SAID, VALUES
-from refold.core.facts.sentences import is_prohibition, split_sentences
+from refold.core.facts.sentences import LONGEST, is_prohibition, split_sentences
 from refold.core.facts.words import compile_patterns, read_patterns
 from refold.core.messages.message import Message
 from refold.core.messages.message_text import arguments_text
@@ -144,6 +144,13 @@ class Speech:
         self.stems |= read.stems
         self.orders += read.orders
 
+    def add_answer(self, question: str, text: str) -> None:
+        """Add what a person says, and the questions before it if they say yes: they said what was asked."""
+        self.add(text)
+        agrees = _compile(r"\A\W{{0,3}}(?!{})(?:{}|{})\b", "other_topics", "consents", "answers")
+        if agrees.match(text) and not is_prohibition(text):
+            self.add("\n".join(one for one in split_sentences(question[-LONGEST:]) if one[-1] in "?？؟"))
+
     def _is_about(self, text: str) -> bool:
         low = as_displayed(text).lower()
         hits = 0
@@ -245,7 +252,7 @@ class Speakers:
         """True if people said what is permitted, or agreed to something and the model said it."""
         permits = _compile(r"\b(?:{})|{}", "permissions", "permissions_without_blanks")
         pieces = [piece for piece in _PIECE_END.split(sentence) if permits.search(piece)]
-        agreed = is_open or self.people.has(_compile(r"\A\W{{0,3}}(?:{})\b", "consents"))
+        agreed = is_open or self.people.has(_compile(r"\A\W{{0,3}}(?:{}|{})\b", "consents", "answers"))
         return all(
             self.people.has(act) or (agreed and self.model.has(act))
             for act in (re.compile(one, re.IGNORECASE) for one in read_patterns("summaries")["acts"])
@@ -316,12 +323,13 @@ def collect_speech(
     speakers = Speakers(Speech(found=found), *(Speech(about=words, found=found) for _ in range(3)))
     for text in (request, *staying):
         speakers.people.add(remove_program_text(text))
+    question = ""
     for message in messages:
         voice = find_speaker(message)
         if voice == "summary":
             _add_summary(speakers, message)
         elif voice in {"user", "system"}:
-            speakers.people.add(remove_program_text(message.text))
+            speakers.people.add_answer(question, remove_program_text(message.text))
         elif voice == "assistant":
             speakers.model.add(message.text)
             for call in message.calls:
@@ -330,6 +338,7 @@ def collect_speech(
             speakers.tools.add(middle_out(result.text, head=SHOWN_CHARS // 2, tail=SHOWN_CHARS // 2))
         if voice == "tool" and not message.results:
             speakers.tools.add(message.text)
+        question = message.text if voice == "assistant" else ""
     return speakers
 
 

@@ -9,6 +9,7 @@ metadata and one sentence in its text.
 from collections.abc import Sequence
 from typing import Final, Literal, TypeAlias
 
+from refold.core.facts.sentences import split_sentences
 from refold.core.facts.words import compile_patterns
 from refold.core.messages.message import Message
 from refold.core.messages.speakers import find_speaker
@@ -56,6 +57,7 @@ def _state_after(text: str) -> WorkState:
 
 
 def _asks(text: str, what: str) -> bool:
-    """True if a text asks for an approval or an answer in an order, such as `please confirm`."""
+    """True if a sentence asks for an approval or an answer; behind a quote or a colon others are asked."""
     lists = (f"{what}_requests", f"{what}_requests_without_blanks")
-    return compile_patterns(r"(?<![\"'“‘„«`])\b(?:{})|{}", *lists, room="summaries").search(text) is not None
+    request = compile_patterns(r"(?<![\"'“‘„«`「『])(?<!: )(?:\b(?:{})|{})", *lists, room="summaries")
+    return any(request.search(sentence) for sentence in split_sentences(text))

@@ -19,8 +19,7 @@ one call of the tool `recall` brings back the lines.
 
 The same folds are judged with a plain tail, and with system prompt, task and tail, of the same tokens as the
 session's view. *Of the tail's* compares the re-reads with those that the plain tail causes; the goal is half.
-*Unreachable* compares those of them that no handle brings back: an agent without `recall` reads again in the
-one case as in the other.
+*Unreachable* compares only those that no handle brings back; a handle needs the tool `recall`.
 The agent in the recording saw everything; what it would really have done is not known.
 """
 

@@ -369,13 +369,15 @@ def test_a_message_without_marks_stays_the_same_object(message):
         ([{"text": "a"}], POINT, [{"text": "a"}, POINT]),
         ("", {"cache_control": MARK}, ""),
         (None, {"cache_control": MARK}, None),
+        (["a"], {"cache_control": MARK}, ["a"]),
+        ({"a": 1}, {"cache_control": MARK}, {"a": 1}),
         (
             [{"type": "thinking", "thinking": "a"}],
             {"cache_control": MARK},
             [{"type": "thinking", "thinking": "a"}],
         ),
     ],
-    ids=["words", "block", "converse", "empty", "null", "thinking"],
+    ids=["words", "block", "converse", "empty", "null", "bare texts", "object", "thinking"],
 )
 def test_a_cache_mark_is_put_where_a_provider_takes_it(content, mark, after):
     message = {"role": "user", "content": content}

@@ -260,30 +260,31 @@ def _write_value(value: Any, out: list[str]) -> None:
 
 
 def remove_cached_fields(value: Any) -> Any:
-    """Return a value without any field of that name, as the names of older logs were made."""
+    """Return a value without any field `cache_control`, wherever it stands: names in older logs need it."""
     if isinstance(value, dict):
         return {key: remove_cached_fields(item) for key, item in value.items() if key != CACHED}
     return [remove_cached_fields(item) for item in value] if isinstance(value, list) else value
 
 
 def split_cache_marks(item: Any) -> tuple[Any, list[dict[str, Any]]]:
-    """Return a message without its cache marks, and these; what a tool is given may have such fields too."""
+    """Return a message without its cache marks, and the marks. Arguments of tools are not looked into."""
     if not isinstance(item, dict):
         return item, []
-    own = [{key: item[key]} for key in _CACHE_MARKS if isinstance(item.get(key), dict)]
-    bare = {key: value for key, value in item.items() if {key: value} not in own} if own else item
+    own = {key: item[key] for key in _CACHE_MARKS if isinstance(item.get(key), dict)}
+    bare = {key: value for key, value in item.items() if key not in own} if own else item
     content = item.get("content")
     pairs = [split_cache_marks(block) for block in content] if isinstance(content, list) else []
     if inner := [mark for _, marks in pairs for mark in marks]:
         bare = {**bare, "content": [block for block, _ in pairs if block]}  # a block may be just a mark
-    return bare, inner + own
+    return bare, [*inner, *({key: mark} for key, mark in own.items())]
 
 
 def put_cache_mark(item: dict[str, Any], mark: dict[str, Any]) -> dict[str, Any]:
     """Return a message with a cache mark at its end; the same one if nothing there can bear it."""
     content = item.get("content")
     blocks = [{"type": "text", "text": content}] if isinstance(content, str) and content else content
-    if not blocks or blocks[-1].get("type") in _THINKING_TYPES:
+    last = blocks[-1] if isinstance(blocks, list) and blocks else None
+    if not isinstance(blocks, list) or not isinstance(last, dict) or last.get("type") in _THINKING_TYPES:
         return item
-    end = [{**blocks[-1], **mark}] if CACHED in mark else [blocks[-1], mark]
+    end = [{**last, **mark}] if CACHED in mark else [last, mark]
     return {**item, "content": [*blocks[:-1], *end]}

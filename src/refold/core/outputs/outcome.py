@@ -18,6 +18,7 @@ from refold.core.outputs.rank_lists import find_entry_name, find_hit_file
 from refold.core.outputs.trouble import (
     ASSERTION,
     FAILED_TEST,
+    HARMLESS,
     TEST_SUMMARY,
     find_failures,
     find_traces,
@@ -96,7 +97,7 @@ def read_outcome(
     said = plan.tell(limit_chars, action, leave_out) if plan else ""
     said = " ".join(_TAG.sub("", said or _describe_lines(lines, kind, trouble, is_bad=is_bad)).split())
     line = cut_words(f"{state}: {said}" if is_bad else said, limit_chars)
-    is_harmless = code == "0" or rank_trouble(trouble) == 2
+    is_harmless = code == "0" or rank_trouble(trouble) == HARMLESS
     return ActionOutcome(line, is_bad, "" if is_harmless and not is_bad else trouble.strip())
 
 

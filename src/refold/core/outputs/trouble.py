@@ -94,11 +94,14 @@ def find_warnings(lines: Sequence[str]) -> list[int]:
     return _find_places(lines, _WEAK_PARTS, WEAK)
 
 
+HARMLESS: Final = 2
+
+
 def rank_trouble(line: str) -> int:
-    """Return 0 for a plain line with trouble, 1 for a warning that tells of a failure, 2 for any other."""
+    """Return 0 for a line that warns of nothing, 1 for a warning that tells of a failure, else `HARMLESS`."""
     if not NO_FAILURE.search(line):
         return 0
-    return 1 if is_failure(line) or find_warnings((NO_FAILURE.sub("", line),)) else 2
+    return 1 if is_failure(line) or find_warnings((NO_FAILURE.sub("", line),)) else HARMLESS
 
 
 def _find_places(lines: Sequence[str], parts: Sequence[str], pattern: re.Pattern[str]) -> list[int]:

@@ -1,11 +1,14 @@
 """Another writer is faster: what it adds between a session's writing and its reading again stays its own."""
 
+import random
+
 import pytest
 from talks import SUMMARY, dumped, reply, talk, usage, user
 
 import refold
 from refold.stores import open_store
 from refold.testing import Scripted
+from sample_sizes import few_or_all
 
 
 class Between:
@@ -183,3 +186,55 @@ def test_a_list_that_comes_again_shows_what_others_changed(store, change):
     assert messages[2] in again.messages
     assert again.messages == other.view()
     assert path(store) == messages
+
+
+def act(session, rng, turn):
+    """Do one of the things that programs do with a session."""
+    kind = rng.choice(
+        ("say", "prepare", "prepare", "report", "report", "doubted", "pin", "compact", "rewind")
+    )
+    if kind == "prepare":
+        session.prepare([*session.view(), user(f"question {turn}")])
+        session.observe(usage(session.budget().used))
+    elif kind in {"report", "doubted"}:  # nobody believes a report of three tokens
+        session.prepare([*session.view(), user(f"question {turn}")])
+        session.observe(usage(3 if kind == "doubted" else session.budget().used * 11 // 10))
+    elif kind == "say" or session.stats().said < 8:
+        session.say([user(f"words {turn} " * rng.randrange(1, 60)), reply(f"answer {turn}")])
+    elif kind == "pin":
+        session.pin("#2")
+    elif kind == "compact":
+        session.compact(target=300)
+    else:
+        session.rewind(f"#{session.stats().said - 2}")
+
+
+def play(store, seed):
+    """Let two sessions of one store act in turns, and return what each of them knows after each act."""
+    rng = random.Random(seed)
+    sessions = [opened(store, now=lambda: 0.0, ask=ask) for ask in (Scripted(SUMMARY), None)]
+    for turn in range(25):
+        act(rng.choice(sessions), rng, turn)
+        looked = [one for one in sessions if rng.random() < 0.4]
+        yield from ((turn, one.view(), one.budget(), one.stats()) for one in looked)
+    assert not list(store.check())
+
+
+@pytest.mark.parametrize("seed", range(few_or_all(6, 60)))
+def test_who_adds_what_others_said_knows_what_who_reads_all_again_knows(store, seed, monkeypatch):
+    known = list(play(store, seed))
+    monkeypatch.setattr("refold.session.steps.load._read_added", lambda *_: None)
+    assert known == list(play(Between(), seed))
+
+
+def test_what_others_said_is_added_and_the_rest_is_not_read_again(store):
+    reads = []
+    read = store.inner.read
+    store.read = lambda *place, **how: (reads.append(entry) or entry for entry in read(*place, **how))
+    one, other = opened(store), opened(store)
+    one.prepare(talk(20, last=False))
+    other.prepare(talk(20, last=False))
+    reads.clear()
+    for turn in range(1, 7):
+        (one, other)[turn % 2].prepare(talk(20 + turn, last=False))
+    assert 6 <= len(reads) < 40

@@ -94,22 +94,17 @@ def _raise_refused(error: Exception, overflow: Overflow) -> NoReturn:
 
 
 def _send_again(session: _Observer, call: Call, view: View, *, say: bool, read: Read | None) -> Any:
-    again: Observed | None = None
-    try:
-        response = call(view)
-    except Exception as error:
-        again = _observe_error(session, error)
-        if not again:
-            raise
-    if again is not None:  # refused for another reason; each of them is recovered once
-        return _send_again(session, call, again, say=say, read=read)
+    response = open_source(session, call, view)
     with suppress(RefoldError):
         session.observe(read(response) if read else response, say=say)
     return response
 
 
 def open_source(session: _Observer, call: Call, view: View) -> Any:
-    """Return what `call` gives, after a refusal for size what a second call gives; it is not observed."""
+    """Return what `call` gives, after a refusal for size what a second call gives; it is not observed.
+
+    Each reason for a refusal is recovered once.
+    """
     while True:
         try:
             return call(view)
@@ -174,15 +169,7 @@ async def _aobserve_error(session: _AsyncObserver, error: Exception) -> Observed
 async def _asend_again(
     session: _AsyncObserver, call: Call, view: View, *, say: bool, read: Read | None
 ) -> Any:
-    again: Observed | None = None
-    try:
-        response = await _await_response(call, view)
-    except Exception as error:
-        again = await _aobserve_error(session, error)
-        if not again:
-            raise
-    if again is not None:
-        return await _asend_again(session, call, again, say=say, read=read)
+    response = await aopen_source(session, call, view)
     with suppress(RefoldError):
         await session.observe(read(response) if read else response, say=say)
     return response

@@ -50,6 +50,8 @@ class LogPosition:
     blocks: frozenset[Replacement] = frozenset()
     """Those among them that are a provider's own block; every turn asks for them, and most logs have none."""
     stale: bool = True
+    behind: bool = False
+    """True if it is stale only because others have written: all in memory is that of the head."""
     may_have_successors: bool = True
     """True if messages may already stand behind this place in the store."""
     left_branches: dict[str, Head] = field(default_factory=dict)
@@ -62,7 +64,11 @@ class LogPosition:
 
     def mark_stale(self) -> None:
         """Have the state read again before the next operation."""
-        self.stale = True
+        self.stale, self.behind = True, False
+
+    def fall_behind(self) -> None:
+        """Have what others wrote behind the head read before the next operation."""
+        self.stale = self.behind = True
 
     def note_archived(self) -> bool:
         """Note that the archive has the folds of this view; False if it had them before."""

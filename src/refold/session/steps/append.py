@@ -50,8 +50,11 @@ def commit(
             position.set_unsure(UnsureWrite(names=names, at=at, before=expect, settle=error.settle))
             raise
         except StoreError as error:
-            if is_outage(error) and not was_stale:  # the next append compares the head all the same
-                position.stay()
+            if not was_stale:
+                if isinstance(error, Conflict):
+                    position.fall_behind()
+                elif is_outage(error):  # the next append compares the head all the same
+                    position.stay()
             raise
     position.move_to(head)
     if at is None:

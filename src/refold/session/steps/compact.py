@@ -128,7 +128,7 @@ def _fold_if_newest(
     try:
         yield from check_head(state)
     except Conflict:
-        state.position.mark_stale()
+        state.position.fall_behind()
         idle = make_idle_outcome(state.settings.policy, context.budget, OTHER_FOLDED)
         return Attempt(idle, overtaken=True)
     except StoreError:  # a fold is only stored behind the head that was seen

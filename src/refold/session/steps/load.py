@@ -49,6 +49,8 @@ FOLDS: Final[frozenset[Kind]] = frozenset({"fold"})
 SYSTEM: Final[frozenset[Kind]] = frozenset({"system"})
 VIEW_MARKS: Final[frozenset[Kind]] = MARKS - {"usage", "attempt"}
 """The kinds that a view depends on."""
+_ADDED: Final[frozenset[Kind]] = frozenset({"said", "usage"})
+"""The kinds of most turns: with them a view only goes on."""
 _BREAKER_ATTEMPTS: Final = 64
 """Attempts that are read for the circuit breaker, at least; its limits look at fewer. Attempts of the last
 hour are read as well, because the caps on spending count them."""
@@ -81,7 +83,8 @@ def retry_on_conflict(state: SessionState, act: Callable[[], SessionFlow[T]]) ->
             tries -= 1
             if not tries:
                 raise
-        position.mark_stale()
+        if not position.behind:
+            position.mark_stale()
 
 
 def _settle(state: SessionState, unsure: UnsureWrite) -> SessionFlow[UnsureWrite | None]:
@@ -112,7 +115,7 @@ def reload_if_stale(state: SessionState) -> SessionFlow[None]:
         try:
             yield from check_head(state)
         except Conflict:
-            state.position.mark_stale()
+            state.position.fall_behind()
     if state.position.stale:
         yield from load(state)
 
@@ -129,14 +132,21 @@ def check_head(state: SessionState) -> SessionFlow[None]:
 def load(state: SessionState) -> SessionFlow[None]:
     """Read the state at the newest head; it is stale until that is done.
 
-    If the store fails, the state is as it was. A caller that may go on without the store does so with it.
+    Where others have only said more behind a state that is known, that is added to it. If the store fails,
+    the state is as it was. A caller that may go on without the store does so with it.
     """
+    known = state.head if state.position.behind else None
     state.position.mark_stale()
 
     def read() -> SessionFlow[None]:
-        head = yield StoreCall(lambda: state.log.head(state.name))
+        head: Head | None = yield StoreCall(lambda: state.log.head(state.name))
+        added: list[Entry] | None = None
+        if known is not None and head is not None:
+            place, behind = head.place, known
+            added = yield StoreCall(lambda: _read_added(state, behind, place))
         state.position.move_to(head)
-        yield from load_at_head(state)
+        if added is None or not _add_entries(state, added):
+            yield from load_at_head(state)
 
     yield from keep_memory(state, read())
     state.position.stay()
@@ -151,6 +161,54 @@ def keep_memory(state: SessionState, reading: SessionFlow[None]) -> SessionFlow[
         state.restore_memory(before)
         if state.head is None or not (yield StoreCall(partial(state.log.go_on_without, error))):
             raise
+
+
+def _read_added(state: SessionState, known: Head, place: Place) -> list[Entry] | None:
+    """Read what was appended behind a known head; None if the view does not just go on with it."""
+    if state.loaded.bound.thinking is not None:  # it is shown by what stands before it
+        return None
+    added: list[Entry] = []
+    for entry in islice(state.log.read(state.name, place, newest=True), _MAX_READ_BACK):
+        if entry.name == known.name:
+            return added[::-1]
+        if entry.kind not in _ADDED or entry.said < known.said:
+            return None
+        added.append(entry)
+    return None
+
+
+def _add_entries(state: SessionState, added: Sequence[Entry]) -> bool:
+    """Add messages and reports of others to what is in memory; False if all of it has to be read again."""
+    said = [entry for entry in added if entry.kind == "said"]
+    usages = [entry for entry in reversed(added) if entry.kind == "usage"]
+    believed = [place for place, entry in enumerate(usages, 1) if is_believed(entry)]
+    wire, accounting, report = state.wire, state.accounting, state.accounting.report
+    if said and _find_wire(state, said[-1]).name != wire.name:
+        return False
+    items = [_write_item(state, wire, entry) for entry in said]
+    try:
+        messages = state.loaded.read(items) if items else ()
+    except FormatError:
+        return False
+    if state.thinking.is_unsure_of(state.settings.model or "") and any(map(has_bound, messages)):
+        return False
+    state.loaded.add([MessageRange(entry.said, entry.said) for entry in said], items, messages)
+    state.caller.add_said(items)
+    state.position.set_tip(said[-1].name if said else state.position.tip)
+    state.position.follow(added)
+    if usages:
+        _restore_reports(state, usages[: believed[0]] if believed else usages)
+        accounting.replace_report(accounting.report if believed else report, accounting.totals)
+        breaker = circuit_breaker.record_event(accounting.breaker, "turn", usages[0].at)
+        accounting.restore_breaker(breaker)
+        accounting.replace_spending(accounting.spending.restore(usages))
+    state.position.finish_loading()
+    return True
+
+
+def _write_item(state: SessionState, wire: Format, entry: Entry) -> Any:
+    """Return a stored message as it is sent; its cache mark stood where the history ended then."""
+    return formats.write_plain(wire, split_cache_marks(state.from_stored(entry))[0])
 
 
 def load_at_head(
@@ -352,7 +410,7 @@ def fill_view(state: SessionState, system: Sequence[Any], wire: Format | None = 
         if isinstance(item, Replacement):
             items += wire.render([shown_messages[item.fold][item.place]])
         elif item.first in said:
-            items.append(formats.write_plain(wire, split_cache_marks(state.from_stored(said[item.first]))[0]))
+            items.append(_write_item(state, wire, said[item.first]))
         else:
             problem = f"message #{item.first} of session {state.name!r} is missing in the store"
             raise LogCorrupt(f"{problem}: `refold check` shows the damage")

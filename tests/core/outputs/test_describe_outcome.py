@@ -14,9 +14,9 @@ from refold.core.outputs.trouble import (
     TEST_SUMMARY,
     WEAK,
     find_warnings,
+    has_passed,
     is_failure,
     is_test_run,
-    may_have_passed,
 )
 
 TRACE = "Traceback (most recent call last):\n  File \"a.py\", line 3, in f\n    x['a']\nKeyError: 'a'\n"
@@ -404,4 +404,26 @@ class TestLinesOfTrouble:
     )
     def test_no_test_that_passed_is_passed_over(self, line):
         assert PASSED_TEST.match(line)
-        assert may_have_passed(line)
+        assert has_passed(line)
+
+    @pytest.mark.parametrize(
+        ("line", "is_one"),
+        [
+            ("ERROR SUMMARY: 0 errors from 0 contexts (suppressed: 0 from 0)", False),
+            ("[ERROR] Tests run: 3, Failures: 1, Errors: 0", True),
+            ("[ERROR] Tests run: 3, Failures: 0, Errors: 0", False),
+            ("ERROR: 2 failed, 0 errors", True),
+        ],
+    )
+    def test_what_did_not_happen_hides_nothing_that_did(self, line, is_one):
+        assert is_failure(line) == is_one
+
+    def test_a_test_run_that_was_read_with_line_numbers_is_told_by_its_summary(self):
+        lines = [*(f"tests/test_a.py::test_{place} PASSED" for place in range(30)), "", "30 passed in 0.1s"]
+        numbered = "\n".join(f"{place:6d}\t{line}" for place, line in enumerate(lines, 1))
+        assert read_outcome(numbered).line == "30 passed in 0.1s"
+
+    def test_a_test_run_that_was_cut_off_is_told_by_its_trouble_or_its_last_line(self):
+        passed = "\n".join(f"tests/test_a.py::test_{place} PASSED" for place in range(20))
+        assert read_outcome(passed).line == "20 lines: tests/test_a.py::test_19 PASSED"
+        assert "timed out" in read_outcome(f"{passed}\nThe command timed out.").line

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from growth import assert_linear, stop_hang
 from refold.core.outputs.kinds import recognise_kind
+from refold.core.outputs.rank_runs import find_run
 from refold.core.outputs.shrink import shrink_output
 from refold.core.tokens.estimate import estimate
 from sample_sizes import few_or_all, sample
@@ -1016,3 +1017,154 @@ def test_the_names_of_other_items_do_not_push_out_the_first():
     for limit in range(60, 120):
         first, *_ = json.loads(shrink_output(text, limit, estimate))["orders"]
         assert first["id"] == "O-70309"
+
+
+# -- one line of trouble in thousands, in the shapes in which harnesses and runners print it ------------------
+
+CALM = [f"2026-11-15 10:00:{place % 60:02d} INFO request {place} ok" for place in range(3000)]
+LOG = "\n".join([*CALM[:1500], "2026-11-15 10:22:01 ERROR db timeout at NEEDLE", *CALM[1500:]])
+ENTRIES = {f"k{place}": {"id": place, "status": "ok", "tags": ["a", "b"]} for place in range(900)}
+
+
+@pytest.mark.parametrize("limit", [5000, 1000, 300])
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(json.dumps({"stdout": LOG, "stderr": "", "exit_code": 0}), id="a value"),
+        pytest.param(json.dumps({"result": {"data": {"output": LOG}}}, indent=2), id="deep"),
+        pytest.param(json.dumps([{"type": "text", "text": LOG}]), id="a block"),
+        pytest.param(json.dumps({"lines": LOG.split("\n")}), id="a list of lines"),
+        pytest.param(json.dumps({**ENTRIES, "kx": {"id": 1, "error": "NEEDLE lost"}}), id="an entry"),
+        pytest.param(
+            "\n".join(f"{at:6d}\t{line}" for at, line in enumerate(LOG.split("\n"), 1)), id="cat -n"
+        ),
+        pytest.param(
+            "\n".join(f"{at:6d}→{line}" for at, line in enumerate(LOG.split("\n"), 1)), id="a reader"
+        ),
+        pytest.param(LOG.replace("\n", "\r"), id="carriage returns"),
+    ],
+)
+def test_the_only_error_of_a_log_stays_whatever_is_around_it(text, limit):
+    shrunk = shrink(text, limit)
+    assert "NEEDLE" in shrunk
+    assert not text.startswith(("{", "[")) or json.loads(shrunk)
+
+
+RUNNERS = {
+    "pytest -v": (
+        "tests/test_{0}.py::test_{0} PASSED   [ 12%]",
+        "tests/test_9.py::test_NEEDLE FAILED   [ 50%]",
+    ),
+    "pytest -v, no share": ("tests/test_a.py::test_{0} PASSED", "tests/test_a.py::test_NEEDLE ERROR"),
+    "mocha": ("    ✔ handles {0}", "    1) handles NEEDLE"),
+    "jest": ("    ✓ handles {0} (1 ms)", "    ✕ handles NEEDLE (1 ms)"),
+    "node --test": ("✔ handles {0} (0.3ms)", "✖ handles NEEDLE (0.3ms)"),
+    "dotnet test": (
+        "  Passed Ns.T{0} [2 ms]",
+        "  Failed Ns.NEEDLE [< 1 ms]\n  Error Message:\n   Assert.Equal()",
+    ),
+    "swift test": (
+        "Test Case '-[A t{0}]' passed (0.001 seconds).",
+        "Test Case '-[A NEEDLE]' failed (0.1 seconds).",
+    ),
+    "maven": (
+        "[INFO] Tests run: 3, Failures: 0, Errors: 0, Skipped: 0, Time elapsed: 0.01 s - in a.T{0}",
+        "[ERROR] Tests run: 3, Failures: 1, Errors: 0, Skipped: 0, Time elapsed: 1 s <<< FAILURE! - in a.NEEDLE",
+    ),
+    "docker build": ("#{0} DONE 0.1s", "#1501 ERROR: NEEDLE did not complete successfully: exit code: 2"),
+    "bazel test": ("//a:t{0}      (cached) PASSED in 0.1s", "//a:NEEDLE            FAILED in 0.1s"),
+    "rspec": ("  handles {0}", "  handles NEEDLE (FAILED - 1)"),
+}
+ENDS = {
+    "bazel test": "\n\nExecuted 3001 out of 3001 tests: 3000 tests pass and 1 fails locally.",
+    "dotnet test": "\n\nTest Run Failed.\nTotal tests: 3001\n     Passed: 3000\n     Failed: 1\n Total time: 3.2 Seconds",
+    "node --test": "\nℹ tests 3001\nℹ pass 3000\nℹ fail 1\nℹ duration_ms 33",
+    "swift test": "\n\t Executed 3001 tests, with 1 failure (0 unexpected) in 3.2 (3.3) seconds",
+}
+
+
+@pytest.mark.parametrize("limit", [5000, 1000, 300])
+@pytest.mark.parametrize("is_cut", [True, False])
+@pytest.mark.parametrize("runner", RUNNERS)
+def test_the_only_failed_test_of_thousands_stays(runner, is_cut, limit):
+    passed, failed = RUNNERS[runner]
+    lines = [passed.format(place) for place in range(3000)]
+    lines.insert(1500, failed)
+    assert "NEEDLE" in shrink("\n".join(lines) + ("" if is_cut else ENDS.get(runner, "")), limit)
+
+
+def test_a_test_run_that_was_cut_off_tells_how_far_it_came():
+    lines = [f"tests/test_a.py::test_{place} PASSED" for place in range(500)]
+    assert "test_499 PASSED" in shrink("\n".join(lines), 200)
+
+
+@pytest.mark.parametrize(
+    ("lines", "kind"),
+    [
+        pytest.param(
+            [f"src/a{place}.py:{place}: PASSED = 1" for place in range(20)], "search", id="numbered hits"
+        ),
+        pytest.param([f"src/a{place}.py:    PASSED" for place in range(20)], "search", id="hits"),
+        pytest.param(
+            [f"{place:4d}\t    raise ValueError('ERROR {place}')" for place in range(20)],
+            "code",
+            id="numbered code",
+        ),
+        pytest.param([f"{place:4d}\t" for place in range(20)], "code", id="numbered blank lines"),
+        pytest.param(
+            [f"{place:4d}\tThe run {place} ended with an ERROR, as it must." for place in range(20)],
+            "code",
+            id="numbered prose",
+        ),
+        pytest.param(
+            [f"    self.fail({place})  # (FAILED - 1) is printed" for place in range(20)], "code", id="code"
+        ),
+    ],
+)
+def test_code_prose_and_hits_are_no_run(lines, kind):
+    assert recognise_kind(lines) == kind
+
+
+class TestFindRun:
+    def test_the_run_is_found_between_the_words_with_its_traces(self):
+        run = [
+            *CALM[:50],
+            "Traceback (most recent call last):",
+            '  File "a.py", line 3, in f',
+            "KeyError: 'a'",
+        ]
+        words = ["Here is my log:", "", *run, "", "What is wrong?"]
+        assert find_run(words) == range(2, 2 + len(run))
+
+    def test_words_between_two_runs_belong_to_none(self):
+        words = [*CALM[:60], "and after the restart:", *CALM[60:140]]
+        assert find_run(words) == range(61, 141)
+
+    def test_a_test_run_is_one(self):
+        run = [f"✔ handles {place}" for place in range(40)]
+        assert find_run(["It says", *run, "✖ handles all", "and so on"]) == range(1, 42)
+
+    @pytest.mark.parametrize(
+        "lines",
+        [
+            pytest.param([], id="nothing"),
+            pytest.param(CALM[:39], id="a short log"),
+            pytest.param([f"    x{place} = {place}" for place in range(60)], id="code"),
+            pytest.param([f"The error: {place} is known." for place in range(60)], id="prose"),
+        ],
+    )
+    def test_other_texts_have_none(self, lines):
+        assert find_run(lines) == range(0)
+
+
+def test_progress_that_is_overwritten_is_not_shown_and_lines_of_a_log_are():
+    progress = "\r".join(f"{share} %" for share in range(100))
+    shrunk = shrink(f"{progress}\n" * 30 + LOG.replace("\n", "\r\n"), 2000)
+    assert "98 %" not in shrunk
+    assert "NEEDLE" in shrunk
+    assert "\r\r" not in shrunk
+
+
+def test_a_long_value_of_many_lines_that_has_little_room_is_cut():
+    shrunk = shrink(json.dumps({"stdout": LOG, "stderr": LOG}), 60)
+    assert json.loads(shrunk)

@@ -5,14 +5,16 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate, islice
+from itertools import accumulate, chain, islice
 from typing import Any, Final
 
-from refold.core.outputs.line_plan import WORTH_A_MARKER, cut_line, mark_gap
-from refold.core.outputs.trouble import is_failure
+from refold.core.outputs.line_plan import SHORTEST_CUT, WORTH_A_MARKER, LinePlan, Plan, cut_line, mark_gap
+from refold.core.outputs.trouble import is_failure, plain_line
 
 Keys = dict[int, frozenset[str]]
 """Keys of each object, by identity."""
+PlanText = Callable[[str], Plan | None]
+"""Returns the plan of a value that is a text of many lines; None for one that is only cut."""
 DEEPEST: Final = 60
 """Levels of nesting that are followed; deeper JSON is treated as text, so that no stack overflows."""
 SMALLEST: Final = 40
@@ -75,6 +77,7 @@ class JsonPlan:
     """Keys of an object whose values hardly any other object of its list has, by identity."""
     same: Mapping[int, frozenset[str]] = field(repr=False)
     """Keys of an object under which all objects of its list have one value, by identity."""
+    plan_text: PlanText = field(repr=False)
 
     def render(self, max_chars: int) -> str:
         """Return the value as JSON in about this many characters."""
@@ -120,14 +123,15 @@ class JsonPlan:
         text = _write_scalar(value)
         if len(text) <= max(room, SMALLEST) or isinstance(value, _Number):
             return text
+        # One line and the markers around it must fit.
+        if room > 2 * SHORTEST_CUT and (plan := self.plan_text(value)):
+            return _write_scalar(plan.render(room * len(value) // len(text)))
         return _write_scalar(cut_line(value, max(room, SMALLEST) - 2))
 
     def _write_object(self, value: dict[str, Any], room: int, depth: int) -> str:
         shares = self._share(value, room, depth)
-        pieces: list[str] = []
-        for key, item in value.items():
-            if key in shares:
-                pieces.append(f"{_write_scalar(key)}:{self.gap}{self._write(item, shares[key], depth + 1)}")
+        kept = ((key, self._write(value[key], shares[key], depth + 1)) for key in value if key in shares)
+        pieces = [f"{_write_scalar(key)}:{self.gap}{written}" for key, written in kept]
         if marker := self._mark_keys(value, shares):
             pieces.append(f"{marker}:{self.gap}null")
         return self._join("{", pieces, "}", depth)
@@ -140,33 +144,33 @@ class JsonPlan:
         facts = _name_some(left_out) if _has_named(value) else facts
         return _write_scalar(mark_gap(len(left_out), "key", facts)) if left_out else ""
 
-    def _least(self, key: str, value: Any) -> int:
-        """Return the characters that a key's value gets before anything is shared."""
-        return min(self._size(value), FIRST_ROOM if key.lower() in FIRST_KEYS else SMALLEST)
-
     def _share(self, value: dict[str, Any], room: int, depth: int) -> dict[str, int]:
         """Return the characters for each key that is kept: those that say most first, small values whole."""
         odd, same = (kinds.get(id(value), frozenset()) for kinds in (self.odd, self.same))
         ranks = _rank_keys(value)
+        odd |= {key for key, item in value.items() if id(item) in self.odd}
         keys = sorted(
             value, key=lambda key: ((key not in odd) + (ranks[key] > 0) + 2 * (key in same), ranks[key])
         )
+        # What a key's value gets before anything is shared.
+        least = {
+            key: min(self._size(item), SMALLEST if ranks[key] else FIRST_ROOM) for key, item in value.items()
+        }
         kept: list[str] = []
         free = room - 2
         may_be_empty = depth > 0 and _has_named(value)  # the marker names the keys
         for key in keys:
-            least = len(key) + 5 + self._gap(depth + 1) + self._least(key, value[key])
-            if free >= least or not (kept or may_be_empty):
+            cost = len(key) + 5 + self._gap(depth + 1) + least[key]
+            if free >= cost or not (kept or may_be_empty):
                 kept.append(key)
-                free -= least
+                free -= cost
             elif not ranks[key]:
                 break  # else a smaller one may fit
         shares: dict[str, int] = {}
         by_size = sorted(kept, key=lambda key: self._size(value[key]))
         for left, key in zip(range(len(by_size), 0, -1), by_size, strict=True):
-            least = self._least(key, value[key])
-            shares[key] = min(self._size(value[key]), least + max(0, free) // left)
-            free -= shares[key] - least
+            shares[key] = min(self._size(value[key]), least[key] + max(0, free) // left)
+            free -= shares[key] - least[key]
         rest = {key: self._size(value[key]) for key in value if key not in shares}
         worth = WORTH_A_MARKER * len(self._mark_keys(value, shares))
         return shares | rest if sum(len(key) + size for key, size in rest.items()) <= worth else shares
@@ -210,7 +214,11 @@ class JsonPlan:
         kept: dict[int, int] = {}
         free, gap = room - 2, self._gap(depth + 1) + 1
         trouble = (place for place, item in enumerate(value) if _has_trouble(item))
-        first = dict.fromkeys(islice(trouble, MOST_TROUBLE))
+        texts = value if self._size(value) > room and all(map(_is_text, value)) else ()
+        plan = self.plan_text("\n".join(plain_line(text.replace("\n", " ")) for text in texts))
+        order = islice(plan.order, MOST_TROUBLE) if isinstance(plan, LinePlan) else ()
+        failed = (place for place in order if is_failure(plain_line(value[place])))
+        first = dict.fromkeys(islice(chain(trouble, failed), MOST_TROUBLE))
         odd = (place for place, item in enumerate(value) if id(item) in self.odd)
         telling = first | dict.fromkeys((0, len(value) - 1, *islice(odd, MOST_ODD)) if value else ())
         for number, place in enumerate(telling | dict.fromkeys(range(len(value)))):
@@ -232,7 +240,7 @@ class JsonPlan:
         return f"{start}{pad}{f',{pad}'.join(pieces)}\n{' ' * (self.indent * depth)}{end}"
 
 
-def parse_json(text: str) -> JsonPlan | None:
+def parse_json(text: str, plan_text: PlanText = lambda _value: None) -> JsonPlan | None:
     """Return a plan for a text that is a JSON object or list; None if it is not."""
     text = text.strip()
     if text[:1] + text[-1:] not in {"{}", "[]"}:
@@ -248,7 +256,7 @@ def parse_json(text: str) -> JsonPlan | None:
     same: dict[int, frozenset[str]] = {}
     gap = " " if indent or '": ' in text else ""
     is_readable = _measure(value, indent, 1, sizes, (odd, same))
-    return JsonPlan(value, indent, gap, sizes, odd, same) if is_readable else None
+    return JsonPlan(value, indent, gap, sizes, odd, same, plan_text) if is_readable else None
 
 
 def is_json_lines(lines: Sequence[str]) -> bool:
@@ -268,10 +276,12 @@ def _rank_keys(value: Mapping[str, Any]) -> dict[str, int]:
     """Rank what the fields of an object tell; objects without names in them and points in time come last."""
     name = next((key for key, item in value.items() if _NAME.search(key) and isinstance(item, str)), "")
     ranks: dict[str, int] = {}
+    has_named = _has_named(value)
     for key, item in value.items():
         is_moment = isinstance(item, str) and _MOMENT.match(item)
         is_last = is_moment or (isinstance(item, dict) and not _has_named(item))
-        ranks[key] = 0 if key == name or key.lower() in FIRST_KEYS else 1 + bool(is_last)
+        is_first = key == name or key.lower() in FIRST_KEYS or (has_named and _has_trouble(item))
+        ranks[key] = 0 if is_first else 1 + bool(is_last)
     return ranks
 
 
@@ -348,8 +358,8 @@ def _measure(value: Any, indent: int, depth: int, sizes: dict[int, int], compare
     inner = [_measure(item, indent, depth + 1, sizes, compared) for item in items]
     if not all(inner):
         return 0
-    if isinstance(value, list):
-        objects = [item for item in value if isinstance(item, dict)]
+    if isinstance(value, list) or _has_named(value):
+        objects = [item for item in items if isinstance(item, dict)]
         for kinds, found in zip(compared, _compare_objects(objects), strict=True):
             kinds.update(found)
     keys = sum(len(_write_scalar(key)) + 2 for key in value) if isinstance(value, dict) else 0

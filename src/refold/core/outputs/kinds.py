@@ -1,11 +1,13 @@
 """Recognise what kind of text a tool printed, by its content alone, and choose its ranking."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final, Literal, Protocol
+from dataclasses import replace
+from functools import cache
+from typing import Final, Literal
 
 from refold.core.outputs.json_plan import cut_json_line, is_json_lines, parse_json
-from refold.core.outputs.line_plan import LinePlan
-from refold.core.outputs.rank_code import is_code, is_numbered, is_prose, rank_code, rank_prose
+from refold.core.outputs.line_plan import LinePlan, Plan, has_share
+from refold.core.outputs.rank_code import is_code, is_numbered, is_prose, rank_code, rank_prose, split_number
 from refold.core.outputs.rank_diffs import is_diff, rank_diff
 from refold.core.outputs.rank_lists import (
     is_listing,
@@ -15,48 +17,47 @@ from refold.core.outputs.rank_lists import (
     rank_search,
     rank_table,
 )
-from refold.core.outputs.rank_runs import is_diagnosis, is_log, is_status, rank_log, rank_tests
+from refold.core.outputs.rank_runs import TIMED_LINE, is_diagnosis, is_log, is_status, rank_log, rank_tests
 from refold.core.outputs.trouble import find_failures, find_traces, has_report, is_test_run, plain_line
 
 SAMPLE: Final = 150
 """Lines from each end by which the kind is recognised; bounds the work on long outputs."""
+FEW_LINES: Final = 8
+"""Lines of a value in data that is only cut; one with more is shortened like an output of its own."""
 
 Kind = Literal["code", "diff", "json lines", "listing", "log", "other", "prose", "search", "table", "tests"]
 
 
-class Plan(Protocol):
-    """A text that can be written in fewer characters."""
-
-    def render(self, max_chars: int) -> str:
-        """Return the text in about this many characters."""
-        ...
-
-    def best(self) -> str:
-        """Return what matters most, for the case that nothing else fits."""
-        ...
-
-
 def make_plan(text: str) -> Plan:
     """Choose how a text is made shorter."""
-    plan = parse_json(text)
-    if plan is not None:
-        return plan
+    data = parse_json(text, cache(lambda value: make_plan(value) if value.count("\n") > FEW_LINES else None))
+    if data is not None:
+        return data
     lines = text.split("\n")
     kind = recognise_kind(lines)
     if kind == "json lines":
         return LinePlan(lines, rank_log(lines).order, cut=cut_json_line)
-    return _RANKINGS.get(kind, rank_log)(lines)
+    bare = drop_numbers(lines, kind)
+    plan = _RANKINGS.get(kind, rank_log)(bare)
+    return plan if bare is lines else replace(plan, lines=lines)
+
+
+def drop_numbers(lines: Sequence[str], kind: Kind) -> Sequence[str]:
+    """Return the lines of a program's run without line numbers before them."""
+    is_read = kind in {"log", "tests"} and is_numbered(lines[:SAMPLE])
+    return [split_number(line) for line in lines] if is_read else lines
 
 
 def recognise_kind(lines: Sequence[str]) -> Kind:
     """Return the kind of some lines; what nobody recognises is ranked like a log."""
     sample = lines if len(lines) <= 2 * SAMPLE else [*lines[:SAMPLE], *lines[-SAMPLE:]]
-    plain = [plain_line(line) for line in sample]
+    plain = [plain_line(line) for line in sample if line.strip()] or [""]
     tests: tuple[tuple[Kind, Callable[[Sequence[str]], bool]], ...] = (
         ("diff", is_diff),
         ("code", is_numbered),
         ("tests", is_test_run),
-        ("log", lambda _found: _has_trace(lines)),
+        # A stack trace at the left margin: in code and documents it is indented.
+        ("log", lambda _: any(not at.start or lines[at.start][:1] != " " for at in find_traces(lines))),
         ("log", is_diagnosis),
         ("search", is_search),
         ("json lines", lambda _found: is_json_lines(sample)),
@@ -67,7 +68,13 @@ def recognise_kind(lines: Sequence[str]) -> Kind:
         ("code", lambda found: is_code(found) and not has_report(lines)),
         ("prose", lambda found: is_prose(found) and not find_failures([plain_line(line) for line in lines])),
     )
-    return next((kind for kind, is_kind in tests if is_kind(plain)), "other")
+    kind: Kind = next((kind for kind, is_kind in tests if is_kind(plain)), "other")
+    if kind != "code" or not is_numbered(plain):
+        return kind
+    bare = [line for line in map(split_number, plain) if line.strip()] or plain
+    # No line of code begins with a time.
+    is_run = has_share(bare, TIMED_LINE.match, 1, 3) or not (is_code(bare) or is_prose(bare))
+    return "tests" if is_run and is_test_run(bare) else "log" if is_run and is_log(bare) else "code"
 
 
 _RANKINGS: Final[Mapping[Kind, Callable[[Sequence[str]], LinePlan]]] = {
@@ -79,8 +86,3 @@ _RANKINGS: Final[Mapping[Kind, Callable[[Sequence[str]], LinePlan]]] = {
     "table": rank_table,
     "tests": rank_tests,
 }
-
-
-def _has_trace(lines: Sequence[str]) -> bool:
-    """True if a stack trace stands at the left margin: in code and documents it is indented."""
-    return any(trace.start == 0 or not lines[trace.start].startswith(" ") for trace in find_traces(lines))

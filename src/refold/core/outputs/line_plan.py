@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, chain
-from typing import Final
+from typing import Final, Protocol
 
 from refold.core.messages.text_boundaries import boundary_after, boundary_before, word_after, word_before
 
@@ -105,6 +105,18 @@ def cut_line(line: str, max_chars: int) -> str:
 
 
 # -- many lines ---------------------------------------------------------------------------------------------
+
+
+class Plan(Protocol):
+    """A text that can be written in fewer characters."""
+
+    def render(self, max_chars: int) -> str:
+        """Return the text in about this many characters."""
+        ...
+
+    def best(self) -> str:
+        """Return what matters most, for the case that nothing else fits."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)

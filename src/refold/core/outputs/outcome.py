@@ -10,7 +10,7 @@ from refold.core.messages.message import Message, ToolCall
 from refold.core.messages.text_boundaries import boundary_before, well_formed
 from refold.core.messages.transcript import parse_arguments
 from refold.core.outputs.json_plan import parse_json
-from refold.core.outputs.kinds import Kind, recognise_kind
+from refold.core.outputs.kinds import Kind, drop_numbers, recognise_kind
 from refold.core.outputs.line_plan import count_lines
 from refold.core.outputs.rank_code import find_first_signature
 from refold.core.outputs.rank_diffs import count_changes
@@ -90,6 +90,7 @@ def read_outcome(
         return ActionOutcome(f"{state}, no output", is_bad)
     few = len(lines) <= FIRST_LINES + LAST_LINES
     kind = recognise_kind(lines if few else [*lines[:FIRST_LINES], *lines[-LAST_LINES:]])
+    lines = [line for line in drop_numbers(lines, kind) if line.strip()]
     trouble = _find_trouble(lines) if is_bad or kind in _RUNS else ""
     if not trouble and (is_bad or (kind in _RUNS and not code)):
         trouble = min((lines[place] for place in find_warnings(lines)), key=rank_trouble, default="")
@@ -102,8 +103,8 @@ def read_outcome(
 
 
 def _describe_lines(lines: Sequence[str], kind: Kind, trouble: str, *, is_bad: bool) -> str:
-    if kind == "tests":
-        return _describe_tests(lines)
+    if kind == "tests" and (run := _describe_tests(lines)):
+        return run
     if is_bad:
         return trouble or _find_telling_line(lines)
     if wrote := _WROTE.match(lines[0]):
@@ -128,13 +129,13 @@ def _describe_lines(lines: Sequence[str], kind: Kind, trouble: str, *, is_bad: b
 
 
 def _describe_tests(lines: Sequence[str]) -> str:
-    """Return the summary of a test run and the first test that failed."""
+    """Return the summary of a test run and the first test that failed; "" if it names neither."""
     ends = [line.strip(" =") for line in lines if TEST_SUMMARY.match(line)]
     summary = ", ".join(dict.fromkeys(ends[-2:]))
     named = [line.strip(" _=") for line in lines if FAILED_TEST.match(line) and not TEST_SUMMARY.match(line)]
     # With its path, where the run lists the failed tests at its end.
     failed = next((name for name in named if name.startswith("FAILED ")), next(iter(named), ""))
-    return f"{summary}; {failed}" if failed else summary
+    return "; ".join(filter(None, (summary, failed)))
 
 
 def _find_trouble(lines: Sequence[str]) -> str:

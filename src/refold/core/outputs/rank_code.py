@@ -65,11 +65,10 @@ def is_numbered(lines: Sequence[str]) -> bool:
 
 def is_code(lines: Sequence[str]) -> bool:
     """True if lines are source code."""
-    shown = [line for line in lines if line.strip()]
-    if not shown or not has_share(shown, _is_statement, 6, 10):
+    if not has_share(lines, _is_statement, 6, 10):
         return False
-    named = any(_SIGNATURE.match(line) or _IMPORT.match(line) for line in shown)
-    return named or has_share(shown, _is_statement, 8, 10)
+    named = any(_SIGNATURE.match(line) or _IMPORT.match(line) for line in lines)
+    return named or has_share(lines, _is_statement, 8, 10)
 
 
 def _is_statement(line: str) -> bool:
@@ -115,12 +114,11 @@ def rank_prose(lines: Sequence[str]) -> LinePlan:
 
 def is_prose(lines: Sequence[str]) -> bool:
     """True if most lines are sentences or paragraphs."""
-    shown = [line for line in lines if line.strip()]
-    if "".join(shown).count(" ") < 4 * len(shown):
+    if "".join(lines).count(" ") < 4 * len(lines):
         return False
-    ends = sum(line.rstrip().endswith((".", "!", "?", ":", "。", "…", "**")) for line in shown)
-    headings = sum(bool(_HEADING.match(line)) for line in shown)
-    return (ends + headings) * 3 >= len(shown)
+    ends = sum(line.rstrip().endswith((".", "!", "?", ":", "。", "…", "**")) for line in lines)
+    headings = sum(bool(_HEADING.match(line)) for line in lines)
+    return (ends + headings) * 3 >= len(lines)
 
 
 def _find_first_code(plain: Sequence[str]) -> int:

@@ -42,7 +42,7 @@ def find_hit_file(line: str) -> str:
 
 def is_search(lines: Sequence[str]) -> bool:
     """True if most lines are hits with file and line number, or with a number that jumps."""
-    shown = [line for line in lines if line.strip() and line != "--"]
+    shown = [line for line in lines if line != "--"]
     if len(shown) < 2:
         return False
     if has_share(shown, find_hit_file, 3, 5):
@@ -73,8 +73,7 @@ def _take_turns(groups: Sequence[Sequence[int]]) -> Iterator[int]:
 
 def is_listing(lines: Sequence[str]) -> bool:
     """True if most lines are names or paths of files."""
-    shown = [line for line in lines if line.strip()]
-    return len(shown) >= 3 and has_share(shown, _is_entry, 9, 10)
+    return len(lines) >= 3 and has_share(lines, _is_entry, 9, 10)
 
 
 def _is_entry(line: str) -> bool:
@@ -158,7 +157,7 @@ _GAP: Final = re.compile(r"\S {2,}\S")
 
 def is_table(lines: Sequence[str]) -> bool:
     """True if most lines have the same number of fields."""
-    shown = [line for line in lines if line.strip() and not _is_rule(line)]
+    shown = [line for line in lines if not _is_rule(line)]
     if len(shown) < 4:
         return False
     text = "\n".join(shown)

@@ -7,21 +7,22 @@ comes first, then the tests that failed and what their assertions found; tests t
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain, islice
+from itertools import chain, groupby, islice
 from typing import Final
 
 from refold.core.outputs.line_plan import Describe, LinePlan, end_places, has_share, mix_places
 from refold.core.outputs.trouble import (
     ASSERTION,
     FAILED_TEST,
-    PASSED_TEST,
     TEST_SUMMARY,
     Trace,
     find_failures,
     find_traces,
     find_usual_warnings,
     find_warnings,
-    may_have_passed,
+    has_passed,
+    is_failure,
+    is_test_run,
     plain_line,
 )
 
@@ -29,6 +30,8 @@ FIRST_FAILURES: Final = 3
 """Failures from each end of a log that come before everything else; more would push out the context."""
 AROUND: Final = 2
 """Lines shown around the first and the last failure."""
+LEAST_RUN: Final = 40
+"""Lines of a run among somebody's words from which on it is shortened by itself."""
 EXAMPLE_CHARS: Final = 24
 """Characters of a repeated line that name it in a marker."""
 
@@ -39,10 +42,10 @@ _VARIABLE: Final = re.compile(
 _SPACE: Final = re.compile(r"[^\S\n](?:[^\S\n]{1,399}|(?<! ))")
 """Blanks that are not one space."""
 _LEVELS: Final = ("DEBUG", "INFO", "WARN", "WARNING", "ERROR", "TRACE", "FATAL", "CRITICAL")
-_TIMED_LINE: Final = re.compile(
+TIMED_LINE: Final = re.compile(
     r"\W{0,4}(?:\d{4}[-/]\d\d[-/]\d\d[T ,]|\d\d:\d\d:\d\d|[A-Z][a-z]{2} [ \d]\d \d\d:\d\d|\[\w{3} )"
 )
-_LOG_LINE: Final = re.compile(rf"{_TIMED_LINE.pattern}|.{{0,80}}\b(?:{'|'.join(_LEVELS)})\b")
+_LOG_LINE: Final = re.compile(rf"{TIMED_LINE.pattern}|.{{0,80}}\b(?:{'|'.join(_LEVELS)})\b")
 _LABEL: Final = re.compile(r"\s{0,40}[A-Z][\w ./()-]{0,40}: {0,40}\S")
 _DIAGNOSIS: Final = re.compile(
     r"(?:\S{1,250}?[:(]\d{1,7}(?:[:,]\d{1,7})?\)?: ?(?:fatal )?|(?:npm )?|\s{1,8}\d{1,7}:\d{1,7}\s{1,8})"
@@ -55,22 +58,34 @@ _DIAGNOSIS: Final = re.compile(
 
 def is_log(lines: Sequence[str]) -> bool:
     """True if a third of the lines begin with a time or name a level."""
-    shown = [line for line in lines if line.strip()]
-    text = "\n".join(shown)
-    log_line = _LOG_LINE if any(level in text for level in _LEVELS) else _TIMED_LINE
-    return bool(shown) and has_share(shown, log_line.match, 1, 3)
+    text = "\n".join(lines)
+    log_line = _LOG_LINE if any(level in text for level in _LEVELS) else TIMED_LINE
+    return has_share(lines, log_line.match, 1, 3)
 
 
 def is_diagnosis(lines: Sequence[str]) -> bool:
     """True if a fifth of the lines name a level as compilers and linters do; their code may stand between."""
-    shown = [line for line in lines if line.strip()]
-    return bool(shown) and has_share(shown, _DIAGNOSIS.match, 1, 5)
+    return has_share(lines, _DIAGNOSIS.match, 1, 5)
 
 
 def is_status(lines: Sequence[str]) -> bool:
     """True if most lines are a label and its value, as where a program tells the state of something."""
-    shown = [line for line in lines if line.strip()]
-    return len(shown) > 1 and has_share(shown, _LABEL.match, 2, 3)
+    return len(lines) > 1 and has_share(lines, _LABEL.match, 2, 3)
+
+
+def find_run(lines: Sequence[str]) -> range:
+    """Return the places of the longest log or test run among somebody's words; none if it is short."""
+
+    def is_printed(place: int) -> bool:
+        line = plain_line(lines[place])
+        is_logged = line[:1].isspace() or line.lstrip("[").startswith(_LEVELS) or TIMED_LINE.match(line)
+        return bool(is_logged or has_passed(line) or FAILED_TEST.match(line) or is_failure(line))
+
+    stretches = [list(places) for is_one, places in groupby(range(len(lines)), is_printed) if is_one]
+    longest = max(stretches, key=len, default=[])
+    run = [plain_line(lines[place]) for place in longest]
+    is_run = len(run) >= LEAST_RUN and (is_log(run) or is_test_run(run))
+    return range(longest[0], longest[-1] + 1) if is_run else range(0)
 
 
 def rank_log(lines: Sequence[str]) -> LinePlan:
@@ -119,12 +134,8 @@ def shape_lines(text: str) -> str:
 
 def find_first(shapes: Iterable[str]) -> list[bool]:
     """Return for each shape whether it stands here for the first time."""
-    seen: set[str] = set()
-    found: list[bool] = []
-    for shape in shapes:
-        found.append(shape not in seen)
-        seen.add(shape)
-    return found
+    first: dict[str, int] = {}
+    return [first.setdefault(shape, place) == place for place, shape in enumerate(shapes)]
 
 
 def _rank_traces(traces: Iterable[Trace]) -> Iterator[int]:
@@ -165,7 +176,7 @@ def rank_tests(lines: Sequence[str]) -> LinePlan:
     """Rank the lines of a test run."""
     plain = [plain_line(line).rstrip() for line in lines]
     every = range(len(lines))
-    passed = [may_have_passed(line) and PASSED_TEST.match(line) is not None for line in plain]
+    passed = list(map(has_passed, plain))
     new = find_first(shape_lines("\n".join(plain)).split("\n"))
     summaries = [place for place in every if TEST_SUMMARY.match(plain[place])]
     failed = [place for place in every if not passed[place] and FAILED_TEST.match(plain[place])]
@@ -193,4 +204,6 @@ def rank_tests(lines: Sequence[str]) -> LinePlan:
         number = sum(passed[start:stop])
         return f"{number} passed or skipped" if number > 1 else ""
 
-    return LinePlan(lines, list(dict.fromkeys((*first, *ends, *every))), describe)
+    # A run that was cut off tells by its last lines how far it came.
+    rest = every if summaries else end_places(0, len(lines))
+    return LinePlan(lines, list(dict.fromkeys((*first, *ends, *rest))), describe)

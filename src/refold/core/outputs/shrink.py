@@ -12,8 +12,8 @@ from typing import Final
 
 from refold.core.messages.text_boundaries import well_formed
 from refold.core.messages.text_cutting import fit_text
-from refold.core.outputs.kinds import Plan, make_plan
-from refold.core.outputs.line_plan import count_lines, mark_gap
+from refold.core.outputs.kinds import make_plan
+from refold.core.outputs.line_plan import Plan, count_lines, mark_gap
 from refold.core.outputs.trouble import is_failure, plain_line
 from refold.core.outputs.wrappers import Piece, find_exit_code, remove_noise, split_frame
 

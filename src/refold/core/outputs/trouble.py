@@ -4,16 +4,20 @@ Every pattern has bounded repetition, and lines are read up to `READ_CHARS`: hos
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
+
+from refold.core.outputs.line_plan import has_share
 
 READ_CHARS: Final = 400
 """Characters of a line that are read to classify it: levels, names and messages stand at its start."""
 
 MESSAGE_LINES: Final = 4
 """Lines above the frames of a stack in which its exception is sought."""
+LEAST_TESTS: Final = 8
+"""Lines of a test run that was cut off; in fewer nothing needs to be left out."""
 
 _ESCAPE: Final = re.compile(r"\x1b\[[0-9;?]{0,32}[A-Za-z]")
 STRONG: Final = re.compile(
@@ -54,6 +58,10 @@ _WEAK_PARTS: Final = (
 _HARMLESS: Final = re.compile(
     r"\b(?i:(?:0|no|without) (?:errors?|failures?|failed|warnings?)|(?:errors?|failures?|warnings?)[:=] ?0\b)"
 )
+_COUNTED: Final = re.compile(
+    r"(?i)(?:errors?|failures?|failed)[:=] ?[1-9]|\b[1-9]\d{0,6} (?:error|fail)|<<< F"
+)
+"""What happened beside what did not: `Failures: 1, Errors: 0`."""
 _COMMIT: Final = re.compile(
     r"[*|\\/ ]{0,12}(?=[a-f]{0,39}\d)(?=\d{0,39}[a-f])[0-9a-f]{7,40}"
     r" (?!\W?(?:[A-Z]{4,9}\b(?! ->)|error|fatal|panic))"
@@ -63,8 +71,8 @@ _COMMIT: Final = re.compile(
 _LOG: Final = re.compile(r"^commit [0-9a-f]{40}\b", re.MULTILINE)
 """The head of a commit; its message is indented below."""
 _REPORT: Final = re.compile(
-    r"\W{0,2}(?:\d[\d:.,TZ/ -]{5,30}[\])]?\s{1,4})?\W{0,2}"
-    r"(?:ERROR|FATAL|CRITICAL|FAIL|FAILED|error|fatal|panic)\b(?:\[E\d{4}\])?[:\] ]"
+    r"(?:#\d{1,5} )?\W{0,2}(?:\d[\d:.,TZ/ -]{5,30}[\])]?\s{1,4})?\W{0,2}"
+    r"(?:ERROR|FATAL|CRITICAL|FAIL|FAILED|error|fatal|panic)\b(?:\[E\d{4}\])?[:\] ]"  # docker: `#12 `
     r"|\s{0,4}# \w{1,80}\.\S{1,200} (?:will be (?:created|destroyed|updated in-place)|must be replaced)$"
 )
 _REPORT_PARTS: Final = ("ERROR", "FATAL", "CRITICAL", "FAIL", "error", "fatal", "panic", "ll be ", "st be ")
@@ -116,7 +124,7 @@ def _find_places(lines: Sequence[str], parts: Sequence[str], pattern: re.Pattern
         place
         for place in sorted(places)
         if pattern.search(lines[place])
-        and not _HARMLESS.search(lines[place])
+        and (not _HARMLESS.search(lines[place]) or _COUNTED.search(lines[place]))
         and not _COMMIT.match(lines[place])
     ]
     is_log = bool(found) and _LOG.search(text)
@@ -126,7 +134,8 @@ def _find_places(lines: Sequence[str], parts: Sequence[str], pattern: re.Pattern
 def has_report(lines: Sequence[str]) -> bool:
     """True if a line begins with the level of a log, or tells of a plan, as no line of code does."""
     text = "\n".join(lines)
-    return any(part in text for part in _REPORT_PARTS) and any(map(_REPORT.match, lines))
+    is_spec = " (FAILED - 1)\n" in text  # RSpec
+    return is_spec or (any(part in text for part in _REPORT_PARTS) and any(map(_REPORT.match, lines)))
 
 
 def find_usual_warnings(lines: Sequence[str]) -> set[int]:
@@ -142,7 +151,7 @@ _PYTHON_HEADER: Final = re.compile(
     r"(\s{0,40})(?:[+|] {1,4})?(?:Exception Group )?Traceback \(most recent call last\):"
 )
 _PYTHON_FRAME: Final = re.compile(r'\s{1,44}(?:[|+] {1,8})?File "([^"\n]{1,300})", line \d')
-_STACK_FRAME: Final = re.compile(r"\s{1,40}at [^\n]{1,300}(?::\d{1,7}|\))$")
+_STACK_FRAME: Final = re.compile(r"\s{1,40}at [^\n]{1,300}(?::(?:line )?\d{1,7}|\))$")
 _LIBRARY: Final = re.compile(
     r"site-packages|dist-packages|lib/python\d|<frozen |<string>|node_modules|node:internal|\(internal/"
     r"|\bat (?:java|javax|jdk|sun|org\.junit|scala)\.|java\.base/|/rustc/|/usr/local/go/"
@@ -235,46 +244,57 @@ TEST_SUMMARY: Final = re.compile(
     r"\d{1,7} failures?"  # ExUnit, RSpec
     r"|(?:ok|FAIL)\s{1,8}\S{1,200}\s{1,8}(?:\d[\d.]{0,10}s|\(cached\)|\[build failed\])"  # go
     r"|\s{0,4}\d{1,7} (?:passing|failing|pending)\b"  # mocha
+    r"|\s{0,4}Executed \d{1,7} (?:out of \d{1,7} )?tests?[:,] "  # bazel, swift
 )
 """The line with which a test runner ends, matched at its start."""
-_SUMMARY_START: Final = re.compile(r"=*\s{0,4}(?:\d|tests f|no t)|[nRFOTto]")
+_SUMMARY_START: Final = re.compile(r"=*\s{0,4}(?:\d|tests f|no t|Exec)|[nRFOTto]")
 """With what each of them begins; most lines do not, which is found out faster."""
+_TIMED_TEST: Final = r"\S.{0,300} \[(?:< )?\d[\w ]{0,20}\]$"
 FAILED_TEST: Final = re.compile(
     r"(?:FAILED|ERROR|XPASS) \S{1,300}(?:::| - |$)"  # pytest
     r"|(?:FAIL|ERROR): \S"  # unittest
     r"|_{4,80} (?:ERROR \w{1,20} )?.{1,200} _{4,80}$"
     r"|\s{0,20}--- FAIL: |FAIL\s\S{1,200}(?:\s|$)"  # go, jest
-    r"|\s{0,8}[●✕✗×✘] "
+    r"|\s{0,20}[●✕✖✗×✘] "
     r"|test \S{1,200} \.\.\. FAILED|---- \S{1,200} stdout ----"  # cargo
-    r"|\s{1,4}\d{1,4}\) \S"  # ExUnit, mocha, RSpec
+    r"|\s{1,20}\d{1,4}\) \S"  # ExUnit, mocha, RSpec
     r"|.{1,300} \.\.\. (?:FAIL|ERROR|failed)$"
-    r"|\S{1,300} (?:FAILED|ERROR)\s{1,40}\[ {0,3}\d{1,3}%\]"
+    r"|\S{1,300}(?:\s{1,200}\S{1,200}){0,3}\s{1,200}(?:FAILED|ERROR|TIMEOUT)(?:\s{1,40}\[| in \d|$)"  # bazel
+    rf"|\s{{2,4}}Failed {_TIMED_TEST}|Test Case '.{{1,200}}' failed"  # dotnet, swift
 )
 """A line that names a test that failed."""
 PASSED_TEST: Final = re.compile(
     r".{1,300} \.\.\. (?:ok|skipped\b.{0,200}|passed|ignored)$"
-    r"|\S{1,300}(?: \S{1,200}){0,3} (?:PASSED|SKIPPED)\b"
-    r"|\s{0,20}(?:--- PASS: |=== (?:RUN|CONT|PAUSE) |PASS\b|✓ |✔ |√ )"
+    r"|(?!\S{0,250}?:\d{1,7}:|[^\s/]{0,60}/\S{0,250}:\s)"  # a search hit
+    r"\S{1,300}(?:\s{1,200}\S{1,200}){0,3}\s{1,200}(?:PASSED|SKIPPED)\b"
+    r"|\s{0,20}(?:--- PASS: |=== (?:RUN|CONT|PAUSE) |PASS\b|[✓✔√◇] )"
+    rf"|\s{{2,4}}Passed {_TIMED_TEST}|Test Case '.{{1,200}}' (?:passed|skipped|started)"
     r"|\S{1,300}\.\w{1,5} [.sxX]{1,400}\s{1,80}\[ {0,3}\d{1,3}%\]"
     r"|[.sx]{10,400}(?:\s{1,80}\[ {0,3}\d{1,3}%\])?$"
 )
 """A line that names a test that passed, or shows nothing but dots."""
-_PASSED_PARTS: Final = (" ... ", "PASS", "SKIP", "=== ", "%]", "✓ ", "✔ ", "√ ")
+_PASSED_PARTS: Final = (" ... ", "PASS", "SKIP", "=== ", "%]", "✓ ", "✔ ", "√ ", "◇ ", "Passed ", "Test Case")
 ASSERTION: Final = re.compile(
     r"E  {2,20}\S|>  {2,40}\S|\s{0,20}(?:AssertionError|assertion .{0,40}failed|left: |right: |code: )"
-    r"|\s{0,20}(?:Expected|Received|expected|actual|got|want|Difference)\b.{0,60}[:=]"
+    r"|\s{0,20}(?:Expected|Received|Actual|expected|actual|got|want|Difference)\b.{0,60}[:=]"
     r"|\S{1,300}:\d{1,7}: (?:\w{1,80}(?:Error|Exception|Exit|Warning)\b|in \S|AssertionError)"
     r"|\s{0,20}\S{1,200}_test\.go:\d{1,7}: |\s{0,20}thread '.{1,200}' panicked at"
 )
 """A line that says what an assertion found."""
 
 
-def may_have_passed(line: str) -> bool:
-    """True if a line has what every line of a test that passed has; most have not, and this is faster."""
-    return line.startswith((".", "s", "x")) or any(part in line for part in _PASSED_PARTS)
+def has_passed(line: str) -> bool:
+    """True if a plain line names a test that passed."""
+    # Most lines have nothing of what every such line has, and this is found out faster.
+    may_have = line.startswith((".", "s", "x")) or any(part in line for part in _PASSED_PARTS)
+    return may_have and PASSED_TEST.match(line) is not None
 
 
-def is_test_run(lines: Iterable[str]) -> bool:
-    """True if a plain line is that with which a test runner ends."""
+def is_test_run(lines: Sequence[str]) -> bool:
+    """True if a plain line is that with which a test runner ends, or half of them are tests that passed."""
     begin_alike = filter(_SUMMARY_START.match, (line.rstrip() for line in lines))
-    return any(map(TEST_SUMMARY.match, begin_alike))
+    if any(map(TEST_SUMMARY.match, begin_alike)):
+        return True
+    text = "\n".join(lines)
+    may_be = len(lines) >= LEAST_TESTS and 2 * sum(map(text.count, _PASSED_PARTS)) >= len(lines)
+    return may_be and has_share(lines, has_passed, 1, 2)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from refold.core.messages.quick_init import quick_init
+from refold.core.outputs.rank_runs import TIMED_LINE
 
 VALUE_CHARS: Final = 120
 """Characters that a tag with a value may hold, such as `<returncode>1</returncode>`."""
@@ -38,6 +39,8 @@ _EXIT_CODE: Final = re.compile(
 )
 _NOTICE: Final = re.compile(r"<warning>[^<]{0,2000}</warning>\n?")
 """What a harness says about a long output; a marker says the same in fewer words."""
+_LOGGED: Final = re.compile(rf"\r(?!\s)(?={TIMED_LINE.pattern})")
+"""The end of a line where the next one begins with a time: a log, and no progress that is overwritten."""
 _COLOUR: Final = re.compile(r"\x1b\[[0-9;?]{0,32}[A-Za-z]")
 
 
@@ -102,7 +105,8 @@ def remove_noise(text: str) -> str:
     if "\x1b" in text:
         text = _COLOUR.sub("", text)
     if "\r" in text:
-        text = "\n".join(line[line.rstrip("\r").rfind("\r") + 1 :] for line in text.split("\n"))
+        lines = _LOGGED.sub("\n", text).split("\n")
+        text = "\n".join(line[line.rstrip("\r").rfind("\r") + 1 :] for line in lines)
     return _NOTICE.sub("", text, count=1) if "<warning>" in text[:VALUE_CHARS] else text
 
 

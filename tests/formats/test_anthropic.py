@@ -76,8 +76,8 @@ class TestReading:
             Document(data="JVBERi0=", media_type="application/pdf"),
             Document(url="https://example.org/a.pdf"),
             File(file_id="file_2"),
-            Document(),
-            Opaque("search_result", ANTHROPIC[2]["content"][9]),
+            Opaque("document", ANTHROPIC[2]["content"][8], "source.content.*.text"),
+            Opaque("search_result", ANTHROPIC[2]["content"][9], "content.*.text"),
             Opaque("container_upload", ANTHROPIC[2]["content"][10]),
         )
 

@@ -26,6 +26,7 @@ EVERYTHING = Message(
             "c", (Text("r"), Image(url="i"), Opaque("k", [1])), name="f", is_error=True, extra={"q": 1}
         ),
         Opaque("kind", {"type": "kind", "value": 1}),
+        Opaque("found", {"type": "found", "text": "words"}, "text"),
     ),
     id="m1",
     name="ada",
@@ -81,6 +82,7 @@ class TestJson:
             "call",
             "call",
             "result",
+            "opaque",
             "opaque",
         ]
         assert value["parts"][4] == {"kind": "thinking", "text": "hm", "signature": "s", "redacted": "r"}

@@ -66,7 +66,7 @@ class TestReading:
         assert [result.is_error for result in results] == [False, True, False]
         assert results[0] == ToolResult("t1", (Text("text"),))
         assert results[1].content[:2] == (
-            Opaque("json", {"json": {"rows": [1]}}),
+            Opaque("json", {"json": {"rows": [1]}}, "json"),
             Image(media_type="image/png", data="iVBORw0K"),
         )
 
@@ -79,7 +79,7 @@ class TestReading:
             Image(media_type="image/jpeg", url="s3://b/a.jpg"),
             Document(title="A", media_type="application/pdf", data="JVBERi0="),
             Document(title="B", media_type="text/markdown", text="words"),
-            Document(title="C"),
+            Opaque("document", CONVERSE[4]["content"][3], "document.source.content.*.text"),
             File(media_type="video/mp4", url="s3://b/a.mp4"),
             File(media_type="audio/wav", data="UklGRg=="),
         )

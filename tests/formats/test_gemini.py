@@ -110,7 +110,7 @@ class TestReading:
             ToolResult("read#0", (Text("text a", {"key": "output"}),), name="read"),
             ToolResult(
                 "read#1",
-                (Text("text b", {"key": "content"}), Opaque("lines", 3), Opaque("more", {"x": []})),
+                (Text("text b", {"key": "content"}), Opaque("lines", 3, ""), Opaque("more", {"x": []}, "")),
                 name="read",
             ),
             ToolResult(

@@ -46,7 +46,7 @@ class TestReading:
         assert messages[3].parts[0].text == "hm"
         assert messages[6].parts == (ToolResult("f1", (Text("text of a"),), name="read"),)
         assert messages[8].results[0].is_error
-        assert messages[10].results[0].content == (Opaque("result", {"rows": [1, 2]}),)
+        assert messages[10].results[0].content == (Opaque("result", {"rows": [1, 2]}, ""),)
 
     def test_calls_of_googles_own_tools_are_paired(self):
         search, found = parse([SEARCH, FOUND])

@@ -160,24 +160,24 @@ class TestReading:
         )
 
     @pytest.mark.parametrize(
-        ("what", "role"),
+        ("what", "role", "path"),
         [
-            ("web_search_call", "assistant"),
-            ("mcp_list_tools", "assistant"),
-            ("mcp_approval_request", "assistant"),
-            ("mcp_approval_response", "tool"),
-            ("mcp_call", "assistant"),
-            ("image_generation_call", "assistant"),
-            ("code_interpreter_call", "assistant"),
-            ("item_reference", "assistant"),
-            ("compaction", "assistant"),
-            ("from_the_future", "assistant"),
+            ("web_search_call", "assistant", None),
+            ("mcp_list_tools", "assistant", "tools.*.description"),
+            ("mcp_approval_request", "assistant", None),
+            ("mcp_approval_response", "tool", None),
+            ("mcp_call", "assistant", "output"),
+            ("image_generation_call", "assistant", None),
+            ("code_interpreter_call", "assistant", "outputs.*.logs"),
+            ("item_reference", "assistant", None),
+            ("compaction", "assistant", None),
+            ("from_the_future", "assistant", None),
         ],
     )
-    def test_what_has_no_partner_is_carried_whole(self, what, role):
+    def test_what_has_no_partner_is_carried_whole(self, what, role, path):
         item = BY_TYPE[what]
         message = one(item)
-        assert (message.role, message.parts) == (role, (Opaque(what, item),))
+        assert (message.role, message.parts) == (role, (Opaque(what, item, path),))
         assert render([replace(message, role="user")]) == [item]
         assert one({"type": "x_output", "output": 5}).role == "tool"
 

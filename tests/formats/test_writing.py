@@ -1,11 +1,16 @@
 """What the writers of all formats share."""
 
 import json
+from dataclasses import replace
 
 import pytest
-from wire_cases import deep
+from hypothesis import given
+from hypothesis import strategies as st
+from wire_cases import EXAMPLES, ITEMS, NAMES, deep, encoded
 
-from refold import Document, File, Image, Message, Opaque, Text, Thinking, ToolCall, ToolResult
+from refold import Document, File, Image, Message, Opaque, Text, Thinking, ToolCall, ToolResult, formats
+from refold.core.messages.message import find_texts, replace_texts
+from refold.errors import FormatError
 from refold.formats.shared import checks, reading, writing
 
 
@@ -18,6 +23,8 @@ class TestText:
         assert writing.placeholder(File(url="u", file_id="i")) == "[file u]"
         assert writing.placeholder(File(file_id="i")) == "[file i]"
         assert writing.placeholder(Opaque("k" * 1000, 5)) == f"[{'k' * 80} left out]"
+        assert writing.placeholder(Opaque("found", {"text": "words"}, "text")) == "[found]\nwords"
+        assert writing.placeholder(Opaque("found", {"text": ""}, "text")) == "[found left out]"
         assert writing.placeholder(Thinking("secret")) == "[reasoning left out]"
 
     def test_results_as_text(self):
@@ -25,12 +32,13 @@ class TestText:
             Text("a"),
             Opaque("code", 0),
             Opaque("block", {"type": "block"}),
+            Opaque("rows", {"a": 1}, ""),
             Image(),
             Opaque("odd", object()),
         )
         assert (
             writing.to_plain_text(parts)
-            == 'a\ncode: 0\n[block left out]\n[image]\nodd: {"_raw": "[object that is not JSON]"}'
+            == 'a\ncode: 0\n[block left out]\n{"a": 1}\n[image]\nodd: {"_raw": "[object that is not JSON]"}'
         )
         assert writing.to_plain_text(()) == ""
 
@@ -139,3 +147,80 @@ class TestReading:
             "tuple",
             "bytes",
         ]
+
+
+@pytest.mark.parametrize("name", NAMES)
+@given(data=st.data())
+def test_other_words_are_written_where_the_old_ones_stood(name, data):
+    """As a stage does that shortens them. Data that is no longer data is written as text."""
+    item = data.draw(st.one_of(st.sampled_from(EXAMPLES[name]), ITEMS[name]))
+    try:
+        messages = formats.get(name).parse([item])
+    except FormatError:
+        return
+    changed = [replace(message, parts=tuple(map(put_brief, message.parts))) for message in messages]
+    items = formats.get(name).render(changed)
+    assert brief_texts(formats.get(name).parse(items)) == brief_texts(changed)
+    if not brief_texts(changed):
+        assert [encoded(written) for written in items] == [encoded(item)] * len(items)
+
+
+@pytest.mark.parametrize(
+    ("name", "block"),
+    [
+        (
+            "anthropic",
+            {"type": "search_result", "source": "s", "content": [{"type": "text", "text": "LONG"}]},
+        ),
+        ("anthropic", {"type": "document", "title": "t", "source": {"type": "content", "content": "LONG"}}),
+        ("anthropic", {"type": "mcp_tool_result", "content": [{"type": "text", "text": "LONG"}]}),
+        ("anthropic", {"type": "bash_code_execution_tool_result", "content": {"stdout": "LONG", "code": 0}}),
+        (
+            "anthropic",
+            {"type": "web_fetch_tool_result", "content": {"content": {"source": {"data": "LONG"}}}},
+        ),
+        ("converse", {"searchResult": {"source": "s", "content": [{"text": "LONG"}]}}),
+        ("converse", {"document": {"name": "n", "source": {"content": [{"text": "LONG"}]}}}),
+        ("converse", {"guardContent": {"text": {"text": "LONG", "qualifiers": []}}}),
+        ("gemini", {"codeExecutionResult": {"outcome": "OK", "output": "LONG"}}),
+        ("gemini", {"code_execution_result": {"outcome": "OK", "output": "LONG"}}),
+        ("responses", {"type": "mcp_call", "id": "m", "output": "LONG"}),
+        (
+            "responses",
+            {"type": "file_search_call", "queries": [], "results": [{"filename": "a", "text": "LONG"}]},
+        ),
+        ("responses", {"type": "code_interpreter_call", "outputs": [{"type": "logs", "logs": "LONG"}]}),
+        ("responses", {"type": "mcp_list_tools", "tools": [{"name": "a", "description": "LONG"}]}),
+    ],
+    ids=str,
+)
+def test_a_carried_block_keeps_everything_but_its_words(name, block):
+    key = "parts" if name == "gemini" else "content"
+    item = block if name == "responses" else {"role": "user", key: [block]}
+    (message,) = formats.get(name).parse([item])
+    assert [find_texts(part) for part in message.parts] == [("LONG",)]
+    changed = replace(message, parts=tuple(map(put_brief, message.parts)))
+    (written,) = formats.get(name).render([changed])
+    assert encoded(written) == encoded(item).replace(b"LONG", b"brief")
+
+
+@pytest.mark.parametrize(
+    ("words", "written"),
+    [('{"rows": [1]}', {"json": {"rows": [1]}}), ("[1]", {"text": "[1]"}), ("gone", {"text": "gone"})],
+)
+def test_data_that_is_no_object_any_more_is_written_as_text(words, written):
+    result = {"toolResult": {"toolUseId": "t", "content": [{"json": {"rows": [1, 2, 3]}}]}}
+    (message,) = formats.get("converse").parse([{"role": "user", "content": [result]}])
+    changed = replace(message, parts=(replace_texts(message.parts[0], [words]),))
+    (item,) = formats.get("converse").render([changed])
+    assert item["content"][0]["toolResult"]["content"] == [written]
+
+
+def put_brief(part):
+    texts = find_texts(part)
+    return replace_texts(part, ["brief"] * len(texts)) if any(map(str.strip, texts)) else part
+
+
+def brief_texts(messages):
+    texts = (text for message in messages for part in message.parts for text in find_texts(part))
+    return [text.strip() for text in texts if "brief" in text]

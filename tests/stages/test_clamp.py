@@ -153,6 +153,24 @@ class TestOneHeight:
         assert done.parts[:4] == kept
         assert len(done.parts[4].text) <= LEAST_TOKENS
 
+    def test_the_words_of_opaque_parts_are_cut(self):
+        block = {"content": [{"text": "a" * 900}, {"text": "b"}], "source": "s" * 300}
+        counter = Counter(name="all", text=len, visible=full_text)
+        found = Opaque("found", block, "content.*.text")
+        (done,) = clamped([user(found)], 600, counter=counter)
+        assert done.parts[0].value["source"] == block["source"]
+        first, second = done.parts[0].value["content"]
+        assert first["text"].startswith("aaa")
+        assert len(first["text"]) < 300
+        assert second == {"text": "b"}
+
+    def test_short_texts_are_cut_together(self):
+        words = [f"line {number} of many" for number in range(300)]
+        (done,) = clamped([user(*words, image())], 900)
+        assert done.parts[0].text.startswith("line 0 of many\nline 1")
+        assert len(done.parts[0].text) <= 900
+        assert done.parts[1:] == (image(),)
+
     def test_a_document_with_a_text_is_cut(self):
         counter = Counter(name="all", text=len, visible=full_text)
         (done,) = clamped([user("look", Document(text="d" * 2_000, title="t"))], 500, counter=counter)

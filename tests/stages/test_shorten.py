@@ -118,6 +118,63 @@ class TestMessages:
         assert shortened.parts[1].text is None
 
 
+class TestBlocks:
+    """What refold carries without understanding it, but for the words in it."""
+
+    ROWS: ClassVar = [{"id": number, "place": f"berth {number}"} for number in range(900)]
+
+    def test_data_stays_data(self):
+        block = Opaque("response", {"rows": self.ROWS, "total": 900}, "")
+        shortened = short(Message("tool", (result_part("c1", block, Opaque("code", 0, "")),)), 300)
+        data, code = shortened.results[0].content
+        assert size(shortened) <= 300
+        assert data.kind == "response"
+        assert data.value["total"] == 900
+        assert data.value["rows"][0] == {"id": 0, "place": "berth 0"}
+        assert code.value == 0
+
+    def test_data_of_which_no_data_is_left_is_text(self):
+        block = Opaque("json", {"json": {f"key {at}": {"place": "quay " * 9} for at in range(99)}}, "json")
+        (part,) = short(Message("tool", (result_part("c1", block),)), 12).results[0].content
+        assert isinstance(part, Text)
+
+    def test_each_text_of_a_block_has_its_share(self):
+        files = [{"name": "a", "text": LOG}, {"name": "b", "text": "brief"}, {"name": "c", "text": PROSE}]
+        message = Message("assistant", (Opaque("found", {"files": files}, "files.*.text"),))
+        (block,) = shorten_message(message, 600, ESTIMATE_COUNTER, "#7").parts
+        first, second, third = block.value["files"]
+        assert [first["name"], second, third["name"]] == ["a", files[1], "c"]
+        assert "ERROR: disk sda1 is full" in first["text"]
+        assert "recall #7]" in first["text"]
+        assert "recall" not in third["text"]
+        assert 300 < size(shorten_message(message, 600, ESTIMATE_COUNTER, "#7")) <= 600
+
+    def test_a_result_keeps_the_forms_of_what_it_holds(self):
+        parts = (Document(text=LOG, title="log"), Opaque("rows", self.ROWS, ""), Text("as asked"))
+        message = Message("tool", (result_part("c1", *parts),))
+        document, data, text = shorten_message(message, 800, ESTIMATE_COUNTER, "#3").results[0].content
+        assert document.title == "log"
+        assert "recall #3]" in document.text
+        assert data.value[0] == self.ROWS[0]
+        assert text == parts[2]
+
+    def test_too_many_documents_in_a_result_become_one_text(self):
+        documents = [Document(text=f"Page {number}: the pilot is aboard.") for number in range(400)]
+        shortened = short(Message("tool", (result_part("c1", *documents),)), 500)
+        assert size(shortened) <= 500
+        assert [type(part) for part in shortened.results[0].content] == [Text]
+
+    def test_short_texts_side_by_side_are_cut_as_one(self):
+        message = user(*(f"Line {number} of many." for number in range(900)), image())
+        shortened = short(message, 200)
+        assert size(shortened) <= 200
+        assert shortened.parts[0].text.startswith("Line 0 of many.\nLine 1 of many.")
+
+    def test_a_few_short_texts_stay_apart(self):
+        message = user("Look at this:", "and at that:", Text(PROSE, {"cache": 1}))
+        assert short(message, 200).parts[:2] == message.parts[:2]
+
+
 class TestSaidTwice:
     PLAN: ClassVar = [f"- Step {number}: paint the {number}. boat in the harbour" for number in range(40)]
 
@@ -317,6 +374,25 @@ class TestBothEnds:
         assert got.startswith("begin word")
         assert got.endswith("…")
         assert estimate(got) <= 30
+
+
+class TestPastedRuns:
+    @pytest.mark.parametrize("make", [user, assistant])
+    @pytest.mark.parametrize("limit", [4_000, 1_000, 300])
+    def test_a_log_shows_its_trouble_and_the_words_around_it_stay_whole(self, make, limit):
+        text = f"Here is my log, never restart it:\n\n{LOG}\n\nWhat is wrong?"
+        got = shorten_message(make(text), limit, ESTIMATE_COUNTER).text
+        assert got.startswith("Here is my log, never restart it:\n\nINFO step 0")
+        assert got.endswith("\n\nWhat is wrong?")
+        assert "ERROR: disk sda1 is full" in got
+        assert estimate(got) <= limit
+
+    @pytest.mark.parametrize("make", [shorten_request, keep_both_ends])
+    def test_words_that_need_half_of_the_room_are_cut_in_one_piece(self, make):
+        text = f"{PROSE}\n{LOG}\nWhat is wrong?"
+        got = make(text, 300, estimate)
+        assert got.startswith(PROSE[:100])
+        assert got.count("left out") == 1
 
 
 class TestRequests:

@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Final
 
 from refold.core.compaction.task import Step, Task, rewrite_messages
-from refold.core.messages.message import Part, ToolCall
-from refold.core.messages.message_text import arguments_text, json_text
+from refold.core.messages.message import Part, ToolCall, json_text
+from refold.core.messages.message_text import arguments_text
 from refold.core.messages.text_boundaries import boundary_before, well_formed
 from refold.core.messages.transcript import parse_arguments
 from refold.core.tokens.units import format_count

@@ -1,6 +1,6 @@
 """Clamp: the largest texts that are left are cut until the history fits. The last stage of a policy.
 
-System messages, pins, thinking, opaque blocks and tool calls are never cut. Other protected messages are cut
+Never cut: system messages, pins, thinking, tool calls, blocks without words. Other protected messages are cut
 only where cutting all the rest is not enough, and summaries only after messages that stand for themselves.
 """
 
@@ -12,13 +12,13 @@ from refold.core.compaction.edits import Edit, replace_message
 from refold.core.compaction.keep_rules import find_turn_starts
 from refold.core.compaction.layout import find_height
 from refold.core.compaction.task import Step, Task
-from refold.core.messages.message import Document, Message, Part, Text, ToolResult, replace_part_text
+from refold.core.messages.message import Message, find_texts, replace_texts
 from refold.core.messages.speakers import find_speaker
 from refold.core.messages.text_cutting import fit_text, middle_out
 from refold.core.summaries.wrappers import find_frame
 from refold.core.tokens.counting import Counter
 from refold.core.tokens.units import format_count
-from refold.stages.shorten import name_handle, shorten_request
+from refold.stages.shorten import Count, join_short_texts, name_handle, shorten_request, shorten_texts
 
 LEAST_TOKENS: Final = 24
 """Tokens that are left of a text in any case; fewer would say nothing."""
@@ -80,8 +80,8 @@ class Clamp:
             if (index in task.protected) == protected
             and index not in task.pinned
             and (message.role != "system" or message.is_summary)
-            for place, part in enumerate(message.parts)
-            if len(text := _part_text(part)) >= self.least_chars
+            for place, part in enumerate(join_short_texts(message).parts)
+            if len(text := "\n".join(find_texts(part))) >= self.least_chars
         }
 
     def _choose_heights(self, task: Task, goal: int, spots: dict[Spot, int]) -> Iterator[dict[Spot, int]]:
@@ -113,30 +113,29 @@ class Clamp:
 
     def _clamp_message(self, task: Task, index: int, places: dict[int, int]) -> Message:
         """Return a message with shorter texts at these places, each of so many units."""
-        message, count = task.messages[index], task.counter.text
+        message, count = join_short_texts(task.messages[index]), task.counter.text
         parts = list(message.parts)
         is_recallable = self.margin is None and task.recallable and not message.is_summary
         handle = f"#{task.number(index)}" if is_recallable else ""
-        whole = task.whole(index) if self.margin is None else message  # no text is cut twice
-        for place, height in places.items():
-            text = _part_text(whole.parts[place])
+        is_joined = len(parts) < len(task.messages[index].parts)
+        whole = message if is_joined or self.margin is not None else task.whole(index)  # no text is cut twice
+
+        def shorten(text: str, limit: int, count: Count) -> str:
             first, last = find_frame(text) if message.is_summary else ("", "")
             inner = text[len(first) : len(text) - len(last)]
-            left = max(1, height - sum(map(count, (first, last, handle and f"; recall {handle}"))))
+            left = max(1, limit - sum(map(count, (first, last, handle and f"; recall {handle}"))))
             if self.margin is None and find_speaker(message) == "user":
                 inner = shorten_request(inner, left, count, task.found)
             elif self.margin is None:
                 inner = shorten_text(inner, left, task.counter)
             else:  # the margin pays for the three dots
                 inner = fit_text(inner, left, count=count, ellipsis="").text + "..."
-            parts[place] = replace_part_text(parts[place], first + inner + last)
+            return first + inner + last
+
+        for place, height in places.items():
+            texts = shorten_texts(find_texts(whole.parts[place]), height, count, shorten)
+            parts[place] = replace_texts(parts[place], texts)
         return name_handle(replace(message, parts=tuple(parts)), handle)
-
-
-def _part_text(part: Part) -> str:
-    if isinstance(part, Document):
-        return part.text or ""
-    return part.text if isinstance(part, Text | ToolResult) else ""
 
 
 def shorten_text(text: str, height: int, counter: Counter) -> str:

@@ -1,11 +1,11 @@
 """Clip: a single tool output that is larger than a tool output should be is cut, and says so."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final, Literal
 
 from refold.core.compaction.task import Step, Task, rewrite_messages
-from refold.core.messages.message import Message, Part, Text, ToolResult
+from refold.core.messages.message import Message, Part, ToolResult, replace_texts
 from refold.core.messages.text_cutting import clip
 from refold.core.tokens.units import format_count
 
@@ -57,5 +57,4 @@ class Clip:
         lines = max(0, self.max_lines - 1)  # the notice is a line, too
         limits = {"max_bytes": self.max_bytes, "max_lines": lines}
         clipped = clip(part.text, **limits, keep=self.keep, save_to=self.save_to)
-        media = tuple(inner for inner in part.content if not isinstance(inner, Text))
-        return replace(part, content=(Text(clipped.text), *media))
+        return replace_texts(part, (clipped.text,))

@@ -18,7 +18,7 @@ from refold.core.facts.complete_summary import FACTS_SHARE
 from refold.core.facts.ledger import USER_KINDS
 from refold.core.facts.read_page import read_stored
 from refold.core.facts.rules_files import find_rules_reads
-from refold.core.messages.message import Opaque, Thinking, map_parts
+from refold.core.messages.message import Opaque, Thinking, find_texts, map_parts, map_words
 from refold.core.messages.speakers import find_speaker, find_user_turns, is_observation, measure_talk
 from refold.core.tokens.units import format_count
 from refold.stages.digest import MOST_TOKENS
@@ -356,13 +356,16 @@ def _find_places(speakers: Sequence[str], *wanted: str) -> frozenset[int]:
 
 
 def _measure_firm(task: Task) -> dict[int, int]:
-    """Measure what cannot be shortened of messages with thinking or opaque blocks."""
+    """Measure what cannot be shortened of messages with thinking or opaque blocks, their words left out."""
     firm = {}
     for index, message in enumerate(task.messages):
         parts = tuple(part for part in message.parts if isinstance(part, Thinking | Opaque))
         if parts:
-            others = (len(message.parts) - len(parts)) * 2 * LEAST_VALUE
-            size = task.counter.message(replace(message, parts=parts)) + others
+            bare = tuple(
+                map_words(part, lambda _: "") if isinstance(part, Opaque) else part for part in parts
+            )
+            others = len(message.parts) - len(parts) + sum(len(find_texts(part)) for part in parts)
+            size = task.counter.message(replace(message, parts=bare)) + others * 2 * LEAST_VALUE
             firm[index] = min(task.sizes[index], size)
     return firm
 

@@ -1,7 +1,7 @@
 """Shorten one message to a number of units: outputs by their content, arguments value by value.
 
-A request of the user keeps its rules. Thinking and opaque blocks stay; pictures and files become markers.
-Where the whole can be fetched back, its first marker names the handle.
+A request of the user keeps its rules. Thinking, and opaque blocks without words, stay; pictures and files
+become markers. Where the whole can be fetched back, its first marker names the handle.
 """
 
 import re
@@ -9,7 +9,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import accumulate
+from itertools import accumulate, groupby
 from typing import Any, Final, NamedTuple, cast
 
 from refold.core.compaction.layout import find_height
@@ -19,19 +19,23 @@ from refold.core.messages.file_operations import COMMON_TOOLS
 from refold.core.messages.message import (
     Document,
     Message,
+    Opaque,
     Part,
     Text,
     ToolCall,
     ToolResult,
+    find_texts,
+    json_text,
     map_parts,
-    replace_part_text,
     replace_parts,
+    replace_texts,
 )
-from refold.core.messages.message_text import arguments_text, json_text
+from refold.core.messages.message_text import arguments_text, cuttable_text
 from refold.core.messages.speakers import find_speaker
 from refold.core.messages.text_cutting import fit_text, middle_out
 from refold.core.messages.transcript import parse_arguments
 from refold.core.outputs.line_plan import LINE_SHARE, count_lines, mark_gap
+from refold.core.outputs.rank_runs import find_run
 from refold.core.outputs.shrink import OutputPlan, shrink_output
 from refold.core.summaries.wrappers import find_frame
 from refold.core.tokens.counting import Counter
@@ -43,6 +47,8 @@ Shorten = Callable[[str, int, Count], str]
 
 LEAST_VALUE: Final = 24
 """Tokens of a text that are left in any case; fewer would say nothing."""
+SHORT_CHARS, JOINED_CHARS = 200, 1_000
+"""Characters of a text that is not cut by itself, as for `Clamp`, and from which on neighbours are as one."""
 LONGEST_PATH: Final = 260
 """Characters of a path that is never cut: MAX_PATH of Windows; what is longer is rather a text."""
 RULES_SHARE: Final = 0.4
@@ -86,7 +92,7 @@ def shorten_message(
     slim = map_parts(message, make_marker) if has_media(message.parts) else message
     size = counter.message(slim)
     if size > limit:
-        slim = _drop_repeated_lines(slim)
+        slim = join_short_texts(_drop_repeated_lines(slim))
         size = counter.message(slim)
     short, now, aim = slim, size, size
     ways = _choose_ways(find_speaker(message), found)
@@ -94,8 +100,8 @@ def shorten_message(
         if now <= limit:
             break
         aim -= now - limit
-        short = _tell_cut_calls(_shorten_parts(slim, size - aim, counter, ways), slim)
-        short = name_handle(short, handle)
+        parts = _shorten_parts(slim.parts, size - aim, counter, ways)
+        short = name_handle(_tell_cut_calls(replace_parts(slim, parts), slim), handle)
         now = counter.message(short)
     return short if now < size else slim
 
@@ -112,13 +118,7 @@ def _drop_repeated_lines(message: Message) -> Message:
         for value in _find_strings(_read_arguments(part))
         for line in value.split("\n")
     }
-    if not written:
-        return message
-    parts = [
-        replace(part, text=_mark_repeated_lines(part.text, written)) if isinstance(part, Text) else part
-        for part in message.parts
-    ]
-    return replace_parts(message, tuple(parts))
+    return _map_texts(message, partial(_mark_repeated_lines, written=written)) if written else message
 
 
 def _mark_repeated_lines(text: str, written: Container[str]) -> str:
@@ -145,13 +145,13 @@ def _tell_cut_calls(message: Message, before: Message) -> Message:
     """Say of lines that a call repeats that it was cut, if it was: a marker says only what is true."""
     if message.calls == before.calls:
         return message
-    parts = [
-        replace_part_text(part, part.text.replace(f"{IN_CALL}]", f"{IN_CUT_CALL}]"))
-        if isinstance(part, Text)
-        else part
-        for part in message.parts
-    ]
-    return replace(message, parts=tuple(parts))
+    return _map_texts(message, lambda text: text.replace(f"{IN_CALL}]", f"{IN_CUT_CALL}]"))
+
+
+def _map_texts(message: Message, change: Callable[[str], str]) -> Message:
+    return map_parts(
+        message, lambda part: replace(part, text=change(part.text)) if isinstance(part, Text) else part
+    )
 
 
 def _strip_line(line: str) -> str:
@@ -176,60 +176,91 @@ def _find_strings(value: object) -> Iterator[str]:
             left.extend(each)
 
 
-def _shorten_parts(message: Message, over: int, counter: Counter, ways: "_Ways") -> Message:
-    """Return a message with so many units less, taken from its largest parts."""
-    sizes = [counter.text(_part_text(part)) for part in message.parts]
+def join_short_texts(message: Message) -> Message:
+    """Return a message with neighbouring texts as one where each is too short to be cut by itself."""
+
+    def is_short(part: Part) -> bool:
+        return type(part) is Text and not part.extra and len(part.text) < SHORT_CHARS
+
+    parts: list[Part] = []
+    for short, run in groupby(message.parts, key=is_short):
+        some = tuple(run)
+        text = "\n".join(map(cuttable_text, some)) if short else ""
+        parts += [Text(text)] if len(text) >= JOINED_CHARS else some
+    return replace_parts(message, tuple(parts)) if len(parts) < len(message.parts) else message
+
+
+def _shorten_parts(parts: tuple[Part, ...], over: int, counter: Counter, ways: "_Ways") -> tuple[Part, ...]:
+    """Return parts with so many units less, taken from the largest."""
+    sizes = [counter.text(cuttable_text(part)) for part in parts]
     texts = [size for size in sizes if size > LEAST_VALUE]
     height = max(LEAST_VALUE, find_height(texts, sum(texts) - over))
-    parts = (
+    return tuple(
         _shorten_part(part, height, counter, ways) if size > height else part
-        for part, size in zip(message.parts, sizes, strict=True)
+        for part, size in zip(parts, sizes, strict=True)
     )
-    return replace_parts(message, tuple(parts))
 
 
 def name_handle(message: Message, handle: str) -> Message:
     """Name the handle of a message at its first gap, so that whoever reads it can ask for the rest."""
     if not handle:
         return message
-    for place, part in enumerate(message.parts):
-        named = _name_in_part(part, f"recall {handle}")
+    named = _name_in_parts(message.parts, f"recall {handle}")
+    return replace_parts(message, named) if named else message
+
+
+def _name_in_parts(parts: tuple[Part, ...], words: str) -> tuple[Part, ...]:
+    """Return parts with these words at the first gap of the first part that has one; () for none."""
+    for place, part in enumerate(parts):
+        named = _name_in_part(part, words)
         if named is not None:
-            return replace_parts(message, (*message.parts[:place], named, *message.parts[place + 1 :]))
-    return message
+            return (*parts[:place], named, *parts[place + 1 :])
+    return ()
 
 
 def _name_in_part(part: Part, words: str) -> Part | None:
     """Return a part with these words in its first marker, or behind the dots at its end; None for no gap."""
-    text = _part_text(part)
-    if f"{words}]" in text:
-        return part
-    if marker := _MARKER.search(text):
-        named = f"{text[: marker.end(1)]}; {words}{text[marker.start(2) :]}"
-    elif text.endswith("…") and not isinstance(part, ToolCall):
-        named = f"{text} [{words}]"
-    else:
-        return None
-    if isinstance(part, ToolCall):
-        is_text = isinstance(part.arguments, str)
-        return replace(part, arguments=named if is_text else cast("dict[str, Any]", parse_arguments(named)))
-    return replace_part_text(part, named)
-
-
-def _part_text(part: Part) -> str:
-    if isinstance(part, ToolCall):
-        return arguments_text(part)
-    if isinstance(part, Document):
-        return part.text or ""
-    return part.text if isinstance(part, Text | ToolResult) else ""
+    if isinstance(part, ToolResult):
+        content = _name_in_parts(part.content, words)
+        return replace(part, content=content) if content else None
+    texts = [cuttable_text(part)] if isinstance(part, ToolCall) else list(find_texts(part))
+    for place, text in enumerate(texts):
+        if f"{words}]" in text:
+            return part
+        if marker := _MARKER.search(text):
+            texts[place] = f"{text[: marker.end(1)]}; {words}{text[marker.start(2) :]}"
+        elif text.endswith("…") and not isinstance(part, ToolCall):
+            texts[place] = f"{text} [{words}]"
+        else:
+            continue
+        if isinstance(part, ToolCall):
+            is_text = isinstance(part.arguments, str)
+            arguments = texts[0] if is_text else cast("dict[str, Any]", parse_arguments(texts[0]))
+            return replace(part, arguments=arguments)
+        return replace_texts(part, texts)
+    return None
 
 
 def _shorten_part(part: Part, limit: int, counter: Counter, ways: "_Ways") -> Part:
     """Return a part with a shorter text."""
     if isinstance(part, ToolCall):
         return _shorten_call(part, limit, counter)
-    shorten = ways.outputs if isinstance(part, ToolResult) else ways.words
-    return replace_part_text(part, shorten(_part_text(part), limit, counter.text))
+    if isinstance(part, ToolResult):
+        ways = _Ways(ways.outputs, ways.outputs)
+        has_forms = any(isinstance(each, Document | Opaque) for each in part.content)
+        # A document and a block of data keep their form, unless there are too many.
+        if has_forms and len(part.content) * LEAST_VALUE <= limit:
+            over = counter.text(part.text) - limit
+            return replace(part, content=_shorten_parts(part.content, over, counter, ways))
+    shorten = ways.outputs if isinstance(part, Opaque) else ways.words
+    return replace_texts(part, shorten_texts(find_texts(part), limit, counter.text, shorten))
+
+
+def shorten_texts(texts: Sequence[str], limit: int, count: Count, shorten: Shorten) -> list[str]:
+    """Return texts that have at most `limit` units together, or as few as make sense; the largest are cut."""
+    sized = [(text, count(text)) for text in texts]
+    height = limit if len(sized) == 1 else max(LEAST_VALUE, find_height((size for _, size in sized), limit))
+    return [shorten(text, height, count) if size > height else text for text, size in sized]
 
 
 def keep_both_ends(text: str, limit: int, count: Count, head_share: float = HEAD_SHARE) -> str:
@@ -300,8 +331,22 @@ class _Ends:
         return (sizes[0], sizes[1]) if is_cut else None
 
 
+def show_run(text: str, limit: int, count: Count) -> str:
+    """Return a text in which a log or a test run shows its trouble; "" if the words need half of `limit`."""
+    lines = text.split("\n")
+    run = find_run(lines)
+    words = [*lines[: run.start], "", *lines[run.stop :]]
+    room = limit - MARKER_TOKENS - count("\n".join(words)) if run else limit
+    if not run or 2 * room < limit:
+        return ""
+    words[run.start] = shrink_output("\n".join(lines[run.start : run.stop]), room, count)
+    return "\n".join(words)
+
+
 def shorten_request(text: str, limit: int, count: Count, found: Findings | None = None) -> str:
     """Shorten a person's text to `limit`; rules that would be left out with its middle stand at its end."""
+    if shown := show_run(text, limit, count):
+        return shown
     rules = (found or Findings()).find(find_request_rules, text)
     short = keep_both_ends(text, limit, count, REQUEST_HEAD_SHARE)
     shown = join_wrapped_lines(short)
@@ -355,7 +400,7 @@ def _choose_ways(speaker: str, found: Findings) -> _Ways:
     outputs: Shorten = partial(shrink_output, plan_output=partial(found.find, OutputPlan.of))
     words: Mapping[str, Shorten] = {
         "user": partial(shorten_request, found=found),
-        "assistant": keep_both_ends,
+        "assistant": lambda *given: show_run(*given) or keep_both_ends(*given),
         "summary": _shorten_summary,
     }
     return _Ways(words.get(speaker, outputs), outputs)

@@ -64,6 +64,29 @@ def test_the_text_of_a_result_joins_its_text_parts():
     assert result_part("c1", Image(url="u")).text == ""
 
 
+def test_the_text_of_a_result_has_the_words_of_documents_and_data():
+    parts = (Document(text="page"), Document(title="d"), Opaque("rows", [1, {"a": "é"}], ""), Opaque("k", 5))
+    assert result_part("c1", "a", *parts).text == 'a\npage\n[1, {"a": "é"}]'
+
+
+@pytest.mark.parametrize(
+    ("value", "path", "text"),
+    [
+        ({"content": [{"text": "a"}, {"image": 1}, {"text": "b"}]}, "content.*.text", "a\nb"),
+        ({"content": "one text"}, "content.*.text", "one text"),
+        ({"content": {"text": "a"}}, "content.*.text", ""),
+        ({"output": None}, "output", ""),
+        ({}, "output", ""),
+        (7, "output", ""),
+        (3, "", ""),
+        ({"a": 1}, None, ""),
+        ({"json": {"a": 1}}, "json", '{"a": 1}'),
+    ],
+)
+def test_the_words_of_an_opaque_part_stand_at_its_path(value, path, text):
+    assert result_part("c1", Opaque("k", value, path)).text == text
+
+
 def test_calls_and_results_are_given_in_order():
     first, second = call_part("f", id="1"), call_part("g", id="2")
     assert calls("text", first, second).calls == (first, second)

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from refold.core.messages import transcript
-from refold.core.messages.message import EMPTY, Document, File, ToolCall
+from refold.core.messages.message import EMPTY, Document, File, Opaque, ToolCall
 from refold.core.messages.transcript import neutralise, parse_arguments
 from refold.policies.systems.codebuddy import codebuddy_layout
 from refold.policies.systems.neurolink import neurolink_layout
@@ -270,6 +270,20 @@ def test_every_style_marks_pictures_and_files(style):
 @pytest.mark.parametrize("style", STYLES)
 def test_every_style_shows_the_text_of_a_document(style):
     assert "[file: paper]\nthe page" in style(0, user(Document(title="paper", text="the page")))
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_every_style_shows_the_words_of_a_block_that_is_carried(style):
+    block = Opaque("mcp_call", {"output": "the pilot is aboard", "id": "m1"}, "output")
+    said = style(0, assistant("so", block, Opaque("new", {"output": "unknown"})))
+    assert "[mcp_call]\nthe pilot is aboard" in said
+    assert "unknown" not in said
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_the_words_of_a_document_in_a_result_are_shown_once(style):
+    said = style(0, result("c1", Document(title="paper", text="the page"), Opaque("rows", [1, 2], "")))
+    assert said.count("the page") == said.count("[1, 2]") == 1
 
 
 @pytest.mark.parametrize("style", STYLES)

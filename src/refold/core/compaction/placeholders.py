@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import Final, TypeAlias
 
 from refold.core.messages.file_operations import find_file_reads
-from refold.core.messages.message import Message, Part, Text, ToolCall, ToolResult, replace_result_text
-from refold.core.messages.message_text import arguments_text
+from refold.core.messages.message import Message, Part, Text, ToolResult, replace_result_text
+from refold.core.messages.message_text import cuttable_text
 from refold.core.messages.text_cutting import NOTICE, SAVED
 
 # These words are read back from histories that other programs stored, so they must not change.
@@ -87,7 +87,7 @@ def undo_cuts(message: Message, original: Message) -> Message:
 
 
 def _is_cut(part: Part) -> bool:
-    text = arguments_text(part) if isinstance(part, ToolCall) else result_text(part)
+    text = cuttable_text(part)
     return not is_whole(text) and SAVED not in text
 
 

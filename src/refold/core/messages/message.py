@@ -9,7 +9,8 @@ whose parts are the same tuple that was read is untouched and is written back by
 `dataclasses.replace(message, parts=...)` therefore marks it as touched without a flag.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any, Final, Literal, TypeAlias
 
@@ -148,16 +149,18 @@ class ToolResult:
 
     @property
     def text(self) -> str:
-        """The visible text of the result."""
-        return _join_text(self.content)
+        """The visible text of the result: text, the text of documents, and data as JSON."""
+        return "\n".join([text for part in self.content for text in find_texts(part)])
 
 
 @dataclass(frozen=True, slots=True)
 class Opaque:
-    """A value that refold does not understand and never changes: kept whole or removed whole."""
+    """A value that refold does not understand: kept whole or removed whole, but for the words in it."""
 
     kind: str
     value: Any
+    path: str | None = None
+    """Where words stand that may be shortened: `results.*.text`, "" for the value itself; None: nowhere."""
 
     __repr__ = short_repr
 
@@ -210,7 +213,9 @@ class Message:
     @property
     def text(self) -> str:
         """The visible text: text parts only, joined by newlines."""
-        return _join_text(self.parts)
+        if len(self.parts) == 1 and type(self.parts[0]) is Text:
+            return self.parts[0].text
+        return "\n".join([part.text for part in self.parts if type(part) is Text])
 
     @property
     def calls(self) -> tuple[ToolCall, ...]:
@@ -231,12 +236,6 @@ class Message:
     def is_user_turn(self) -> bool:
         """True if a person speaks here: a user message without a tool result."""
         return self.role == "user" and ToolResult not in map(type, self.parts)
-
-
-def _join_text(parts: tuple[Part, ...]) -> str:
-    if len(parts) == 1 and type(parts[0]) is Text:
-        return parts[0].text
-    return "\n".join([part.text for part in parts if type(part) is Text])
 
 
 def _to_parts(value: str | Part | Iterable[Part | str]) -> tuple[Part, ...]:
@@ -270,10 +269,48 @@ def replace_parts(message: Message, parts: tuple[Part, ...]) -> Message:
     )
 
 
+def find_texts(part: Part) -> tuple[str, ...]:
+    """Return the texts of a part that may be shortened; those of a tool result as one, data as JSON."""
+    texts: list[Any] = []
+    if isinstance(part, Text | ToolResult | Document):
+        texts = [] if part.text is None else [part.text]
+    elif isinstance(part, Opaque):
+        map_words(part, texts.append)
+    return tuple(text if isinstance(text, str) else json_text(text) for text in texts)
+
+
+def map_words(part: Opaque, change: Callable[[Any], Any]) -> Opaque:
+    """Return a copy of an opaque part with its words changed, which are texts or data."""
+    keys = None if part.path is None else [*filter(None, part.path.split("."))]
+    return part if keys is None else replace(part, value=_change_words(part.value, keys, change))
+
+
+def _change_words(value: Any, keys: Sequence[str], change: Callable[[Any], Any]) -> Any:
+    if isinstance(value, str) or not keys:  # where a list of blocks may stand, a text may, too
+        return change(value) if isinstance(value, str | dict | list) else value
+    if keys[0] == "*" and isinstance(value, list):
+        return [_change_words(item, keys[1:], change) for item in value]
+    if isinstance(value, dict) and keys[0] in value:
+        return {**value, keys[0]: _change_words(value[keys[0]], keys[1:], change)}
+    return value
+
+
+def json_text(value: Any) -> str:
+    """Return any value as JSON text; values inside that are not JSON appear as Python prints them."""
+    try:
+        return json.dumps(
+            value,
+            ensure_ascii=False,
+            default=lambda inner: dict(inner) if isinstance(inner, Mapping) else str(inner),
+        )
+    except (TypeError, ValueError, RecursionError):
+        return "[nested too deeply to show, or no JSON at all]"
+
+
 def replace_result_text(result: ToolResult, text: str, media: Iterable[Part] = ()) -> ToolResult:
     """Return a tool result with another text and these media; its only text keeps what stood beside it."""
-    texts = [inner for inner in result.content if isinstance(inner, Text)]
-    first = replace(texts[0], text=text) if len(texts) == 1 else Text(text)
+    texts = [inner for inner in result.content if find_texts(inner)]
+    first = replace_texts(texts[0], (text,)) if len(texts) == 1 else Text(text)
     return replace(result, content=(first, *media))
 
 
@@ -282,8 +319,22 @@ def is_blank(part: Part) -> bool:
     return type(part) is Text and not part.text.strip() and _SIGNATURES.isdisjoint(part.extra)
 
 
-def replace_part_text(part: Part, text: str) -> Part:
-    """Return a part with another text, the same one if it has none; pictures in a tool result stay."""
+def replace_texts(part: Part, texts: Sequence[str]) -> Part:
+    """Return a part with other texts, or a text where it cannot hold them; pictures in a tool result stay."""
     if isinstance(part, ToolResult):
-        return replace_result_text(part, text, [own for own in part.content if not isinstance(own, Text)])
-    return replace(part, text=text) if isinstance(part, Text | Document) else part
+        media = [own for own in part.content if not find_texts(own)]
+        return replace_result_text(part, "\n".join(texts), media)
+    if isinstance(part, Text | Document):
+        return replace(part, text="\n".join(texts))
+    left = iter(texts)
+
+    def read_words(old: Any) -> Any:
+        words = next(left) if isinstance(old, str) else json.loads(next(left))
+        if isinstance(words, dict | list | str) and isinstance(old, type(words)):
+            return words
+        raise ValueError  # it is no longer data, or other data than the provider takes there
+
+    try:
+        return map_words(part, read_words) if isinstance(part, Opaque) else part
+    except (ValueError, RecursionError, StopIteration):
+        return Text("\n".join(texts))

@@ -1,11 +1,21 @@
 """Return a message as text, for readers and for counters; knows no provider."""
 
-import json
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Final
 
-from refold.core.messages.message import Document, Message, Opaque, Part, Text, Thinking, ToolCall, ToolResult
+from refold.core.messages.message import (
+    Message,
+    Opaque,
+    Part,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    find_texts,
+    json_text,
+    map_words,
+)
 
 CALL_ALLOWANCE: Final = 200
 """Characters of tool arguments that the allowance per message covers; a lower value counts more tokens."""
@@ -32,16 +42,9 @@ def arguments_text(call: ToolCall) -> str:
     return json_text(call.arguments)
 
 
-def json_text(value: Any) -> str:
-    """Return any value as JSON text; values inside that are not JSON appear as Python prints them."""
-    try:
-        return json.dumps(
-            value,
-            ensure_ascii=False,
-            default=lambda inner: dict(inner) if isinstance(inner, Mapping) else str(inner),
-        )
-    except (TypeError, ValueError, RecursionError):
-        return "[nested too deeply to show, or no JSON at all]"
+def cuttable_text(part: Part) -> str:
+    """Return the text of a part that may be cut: arguments, or words."""
+    return arguments_text(part) if isinstance(part, ToolCall) else "\n".join(find_texts(part))
 
 
 def visible_text_and_large_calls(message: Message) -> str:
@@ -71,11 +74,11 @@ def _part_text(part: Part) -> str:
     if isinstance(part, ToolCall):
         return f"{part.name} {arguments_text(part)}"
     if isinstance(part, Opaque):
-        text = json_text(part.value)
+        words = find_texts(part) if part.path else ()
+        frame = json_text(map_words(part, lambda _: "").value if words else part.value)
+        text = "\n".join((frame, *words))
         return _PICTURE.sub('"[picture]"', text) if _has_pictures(text) else text
-    if isinstance(part, Document):
-        return part.text or ""
-    return ""
+    return "\n".join(find_texts(part))
 
 
 def find_pictures(part: Opaque) -> list[str]:
@@ -85,4 +88,5 @@ def find_pictures(part: Opaque) -> list[str]:
 
 
 def _has_pictures(text: str) -> bool:
-    return len(text) > LEAST_PICTURE and ("data:image/" in text or '"image_generation_call"' in text)
+    marks = ("data:image/", '"image_generation_call"', '"media_type": "image/')
+    return len(text) > LEAST_PICTURE and any(mark in text for mark in marks)

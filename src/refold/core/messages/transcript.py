@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable
 from typing import Final
 
-from refold.core.messages.message import Document, File, Image, Message, Part, ToolResult
+from refold.core.messages.message import Document, File, Image, Message, Opaque, Part, ToolResult, find_texts
 from refold.core.messages.message_text import arguments_text, visible_text
 from refold.core.messages.text_cutting import middle_out
 
@@ -81,7 +81,7 @@ def text_and_markers(message: Message) -> str:
 
 
 def media_markers(message: Message) -> list[str]:
-    """List a marker for each picture or file, because a summariser reads only text; a document's own text."""
+    """List a marker for each picture or file, because a summariser reads only text; words outside results."""
     markers: list[str] = []
     for part in message.parts:
         inner: tuple[Part, ...] = part.content if isinstance(part, ToolResult) else (part,)
@@ -91,8 +91,9 @@ def media_markers(message: Message) -> list[str]:
             elif isinstance(piece, File | Document):
                 name = piece.name if isinstance(piece, File) else piece.title
                 markers.append(f"[file: {name or piece.media_type or 'unnamed'}]")
-            if isinstance(piece, Document) and piece.text:
-                markers.append(_head_and_tail(piece.text))
+        if isinstance(part, Document | Opaque) and (texts := find_texts(part)):
+            markers += [f"[{part.kind}]"] if isinstance(part, Opaque) else []
+            markers += map(_head_and_tail, filter(None, texts))
     return markers
 
 

@@ -36,6 +36,13 @@ _THINKING_FIELDS: Final = frozenset({"type", "thinking", "signature"})
 _REDACTED_FIELDS: Final = frozenset({"type", "data"})
 _CALL_FIELDS: Final = frozenset({"type", "id", "name", "input"})
 _RESULT_FIELDS: Final = frozenset({"type", "tool_use_id", "content", "is_error"})
+_WORDS: Final = {
+    "document": "source.content.*.text",
+    **dict.fromkeys(("search_result", "mcp_tool_result"), "content.*.text"),
+    **dict.fromkeys(("code_execution_tool_result", "bash_code_execution_tool_result"), "content.stdout"),
+    "web_fetch_tool_result": "content.content.source.data",
+}
+"""Where carried blocks have words that may be shortened."""
 CALL_ID: Final = re.compile(r"[a-zA-Z0-9_-]+\Z")
 """The call ids that Anthropic accepts; ids of other providers may not match and are refused."""
 
@@ -121,7 +128,7 @@ def _read_inner_block(block: dict[str, Any]) -> Part:
     if kind == "compaction":
         return Opaque(_compaction_kind(block), block)
     if kind not in ("image", "document"):
-        return reading.carry_block(block)
+        return reading.carry_block(block, _WORDS)
     source = reading.object_at(block, "source")
     text = partial(reading.optional_text, source, path=".source")
     if kind == "image":
@@ -130,6 +137,8 @@ def _read_inner_block(block: dict[str, Any]) -> Part:
     title, extra = reading.optional_text(block, "title"), reading.other_fields(block, _DOCUMENT_FIELDS)
     if (file_id := text("file_id")) is not None:
         return File(name=title, file_id=file_id, extra=extra)
+    if reading.block_type(source) == "content":
+        return reading.carry_block(block, _WORDS)
     data, media_type = text("data"), text("media_type")
     if reading.block_type(source) == "text":
         return Document(text=data, media_type=media_type, title=title, extra=extra)

@@ -30,6 +30,13 @@ ROLES: Final[Mapping[str, Role]] = {"user": "user", "assistant": "assistant", "s
 CALL_ID: Final = re.compile(r"[a-zA-Z0-9_-]{1,64}\Z")
 """The call ids that Bedrock accepts."""
 TEXT_FORMATS: Final[Mapping[str, str]] = {"txt": "text/plain", "md": "text/markdown", "html": "text/html"}
+_WORDS: Final = {
+    "json": "json",
+    "searchResult": "searchResult.content.*.text",
+    "document": "document.source.content.*.text",
+    "guardContent": "guardContent.text.text",
+}
+"""Where carried blocks have words that may be shortened."""
 _CALL_FIELDS: Final = frozenset({"toolUseId", "name", "input"})
 _RESULT_FIELDS: Final = frozenset({"toolUseId", "content", "status"})
 _THOUGHT_FIELDS: Final = frozenset({"text", "signature"})
@@ -92,8 +99,10 @@ def _read_inner_block(block: dict[str, Any]) -> Part:
         thought = _at_field(key, _read_thought, reading.object_at(block, key))
         return Opaque(key, block) if thought is None else thought
     if key in ("image", "document", "video", "audio"):
-        return _at_field(key, partial(_read_media, key), reading.object_at(block, key))
-    return Opaque(key, block)
+        media = _at_field(key, partial(_read_media, key), reading.object_at(block, key))
+        if key != "document" or "content" not in block[key]["source"]:
+            return media
+    return Opaque(key, block, _WORDS.get(key))
 
 
 def _read_call(value: dict[str, Any]) -> ToolCall:

@@ -32,6 +32,7 @@ ROLES: Final[Mapping[str, Role]] = {
 MEDIA_KEYS: Final = ("inlineData", "inline_data", "fileData", "file_data")
 CALL_KEYS: Final = ("functionCall", "function_call")
 RESPONSE_KEYS: Final = ("functionResponse", "function_response")
+_OUTPUT_KEYS: Final = ("codeExecutionResult", "code_execution_result")
 SIGNATURE_KEYS: Final = ("thoughtSignature", "thought_signature")
 KNOWN_KEYS: Final = frozenset({*CALL_KEYS, *RESPONSE_KEYS, *MEDIA_KEYS})
 """Fields of a part that say what it is; the field `text` is the other one."""
@@ -112,7 +113,8 @@ def _read_part(positions: Positions, value: dict[str, Any]) -> Part:
         return Text(text)
     key = _find_kind(value)
     if key is None:
-        return Opaque(str(next(iter(value), "part")), value)
+        kind = str(next(iter(value), "part"))
+        return Opaque(kind, value, f"{kind}.output" if kind in _OUTPUT_KEYS else None)
     extra = _fields_besides(value, key)
     if key == "text":
         text = reading.text_at(value, key)
@@ -163,7 +165,7 @@ def _read_response(positions: Positions, value: dict[str, Any], extra: Mapping[s
     name = reading.text_at(value, "name")
     response = _optional_object(value, "response")
     fields: list[Part] = [
-        Text(field, {KEY: key}) if isinstance(field, str) else Opaque(str(key), field)
+        Text(field, {KEY: key}) if isinstance(field, str) else Opaque(str(key), field, "")
         for key, field in response.items()
     ]
     media = reading.read_blocks(reading.optional_list(value, "parts"), ".parts", _read_response_part)

@@ -41,6 +41,13 @@ ARGUMENT_KEYS: Final[Mapping[str, str]] = {
 """The field of each type of call that holds its arguments."""
 RESULT_KEYS: Final[Mapping[str, str]] = {"program_output": "result", "tool_search_output": "tools"}
 """The field of an output that holds the result, where it is not `output`."""
+_WORDS: Final = {
+    "mcp_call": "output",
+    "mcp_list_tools": "tools.*.description",
+    "file_search_call": "results.*.text",
+    "code_interpreter_call": "outputs.*.logs",
+}
+"""Where carried items have words that may be shortened."""
 NAMED_CALLS: Final = frozenset({"function_call", "custom_tool_call"})
 """Calls that name their tool; for the others the type itself is the tool."""
 _CALL: Final = "_call"
@@ -111,7 +118,7 @@ def _read_item(kind: str, item: dict[str, Any]) -> tuple[Role, Part]:
     if kind == "compaction" and not item.get("encrypted_content"):
         return "assistant", Opaque(FAILED_COMPACTION, item)
     is_answer = kind.endswith((OUTPUT, "_response"))
-    return "tool" if is_answer else "assistant", Opaque(kind, item)
+    return "tool" if is_answer else "assistant", Opaque(kind, item, _WORDS.get(kind))
 
 
 def _read_call(kind: str, call_id: str, item: dict[str, Any]) -> ToolCall:

@@ -187,9 +187,10 @@ def read_text(block: dict[str, Any]) -> Text:
     return Text(text_at(block, "text"), other_fields(block, _TEXT_FIELDS))
 
 
-def carry_block(block: dict[str, Any]) -> Opaque:
-    """Carry a block of a type that is not understood; a block without a type belongs to another format."""
-    return Opaque(text_at(block, "type"), block)
+def carry_block(block: dict[str, Any], paths: Mapping[str, str] = EMPTY) -> Opaque:
+    """Carry a block of a type that is not understood; `paths` has where the words of some types stand."""
+    kind = text_at(block, "type")  # a block without a type belongs to another format
+    return Opaque(kind, block, paths.get(kind))
 
 
 def split_data_url(url: str) -> tuple[str, str] | None:

@@ -23,6 +23,7 @@ from refold.core.messages.message import (
     ToolCall,
     ToolResult,
     Wire,
+    find_texts,
 )
 
 Block: TypeAlias = dict[str, Any]
@@ -146,7 +147,8 @@ def document_data(part: Document) -> str | None:
 def placeholder(part: Part) -> str:
     """Name a part that the format cannot hold, in a few words."""
     if isinstance(part, Opaque):
-        return f"[{part.kind.removeprefix(UNKNOWN_ROLE)[:80]} left out]"
+        kind, texts = part.kind.removeprefix(UNKNOWN_ROLE)[:80], find_texts(part)
+        return "\n".join((f"[{kind}]", *texts)) if any(texts) else f"[{kind} left out]"
     if isinstance(part, Document) and part.text:
         return part.text
     if isinstance(part, Image):
@@ -192,10 +194,10 @@ def to_json(value: Any) -> str:
 
 def to_plain_text(parts: Iterable[Part]) -> str:
     """Return a result's content as text, for formats that take nothing else."""
-    lines = []
+    lines: list[str] = []
     for part in parts:
-        if isinstance(part, Text):
-            lines.append(part.text)
+        if texts := find_texts(part):
+            lines += texts
         elif isinstance(part, Opaque) and not isinstance(part.value, dict):
             lines.append(f"{part.kind}: {to_json(part.value)}")
         else:

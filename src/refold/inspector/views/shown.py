@@ -20,8 +20,9 @@ from refold.core.messages.message import (
     Thinking,
     ToolCall,
     ToolResult,
+    json_text,
 )
-from refold.core.messages.message_text import arguments_text, json_text
+from refold.core.messages.message_text import arguments_text
 from refold.core.tokens.counting import Counter
 from refold.errors import RefoldError
 from refold.inspector.stored import LINE_CHARS

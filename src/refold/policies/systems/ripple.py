@@ -11,8 +11,8 @@ from typing import Any
 from refold.arguments import check_arguments
 from refold.core.compaction.budget import Trigger
 from refold.core.compaction.policy import Policy
-from refold.core.messages.message import Message, ToolCall
-from refold.core.messages.message_text import json_text, visible_text
+from refold.core.messages.message import Message, ToolCall, json_text
+from refold.core.messages.message_text import visible_text
 from refold.core.messages.summary_headers import HEADERS
 from refold.core.messages.transcript import neutralise, parse_arguments, role_label, text_and_markers
 from refold.core.models.windows import lookup

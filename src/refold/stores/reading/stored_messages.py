@@ -16,8 +16,9 @@ from refold.core.messages.message import (
     Thinking,
     ToolCall,
     ToolResult,
+    json_text,
 )
-from refold.core.messages.message_text import arguments_text, json_text
+from refold.core.messages.message_text import arguments_text
 from refold.errors import FormatError
 from refold.formats.shared import canonical
 

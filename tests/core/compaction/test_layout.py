@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import refold
 from growth import assert_linear
 from refold.core.compaction.cuts import Cuts
 from refold.core.compaction.layout import (
@@ -171,6 +172,67 @@ class TestGroups:
     def test_a_guarded_message_is_not_counted_twice(self):
         history = sized(10, 200, 10, guarded=frozenset({1}))
         assert plan(history, 1_000) == Layout(0, {}, 20, 20)
+
+
+class TestParallelCalls:
+    @staticmethod
+    def make(number, *, calls=250, size=630, before=(), after=()):
+        """One message with all calls, then a result for each of them."""
+        sizes = (*before, calls, *[size] * number, *after)
+        groups = [*[1] * len(before), 1 + number, *[1] * len(after)]
+        ones = range(len(before) + 1 + number, len(sizes))
+        return sized(*sizes, groups=groups, actions=frozenset({len(before), *ones}))
+
+    @pytest.mark.parametrize("number", [2, 5, 20, 60])
+    def test_results_that_the_model_has_not_read_stay_where_all_of_them_fit_in_part(self, number):
+        """A level at which they are too large must not be taken for one at which they are small."""
+        history = self.make(number, calls=12 * number, before=[100] * 10)
+        least = 12 * number + number * LEAST_TOKENS
+        for goal in range(2 * least, sum(history.sizes), 230):
+            layout = plan(history, goal)
+            assert layout.start <= 10
+            assert layout.units > 0.8 * goal
+
+    def test_they_have_the_same_share_and_small_ones_are_whole(self):
+        sizes = [60, *[630] * 5, 45, *[630] * 5]
+        history = sized(*sizes, groups=[12], actions=frozenset({0}))
+        parts = shown(history, plan(history, 2_000))
+        assert parts[6] == 45
+        assert len({*parts[1:6], *parts[7:]}) == 1
+
+    def test_they_count_as_one_message_for_the_age_of_those_before(self):
+        """As with providers that have all results in one message."""
+        history = self.make(20, before=[600] * 10, after=[60])
+        assert plan(history, 6_000).start < 10
+
+    def test_their_room_is_for_newer_messages_where_they_do_not_fit(self):
+        """They come back at once, so that a search for one level would leave that room unused."""
+        history = self.make(30, before=[100] * 5, after=[60, 3_000])
+        layout = plan(history, 1_500)
+        assert layout.start == 36
+        assert layout.units > 0.8 * 1_500
+
+    @pytest.mark.parametrize(("window", "number"), [(8_000, 20), (8_000, 40), (16_000, 30), (32_000, 60)])
+    def test_a_view_shows_all_of_them(self, window, number):
+        lines = "\n".join(f"line {row} alpha beta gamma" for row in range(window // 5 // number))
+        reads = [{"name": "read", "arguments": f'{{"path": "src/f{n}.py"}}'} for n in range(number)]
+        calls = [{"id": f"c{n}", "type": "function", "function": read} for n, read in enumerate(reads)]
+        history = [
+            {"role": "user", "content": "Look into all files."},
+            {"role": "assistant", "content": None, "tool_calls": calls},
+            *(
+                {"role": "tool", "tool_call_id": f"c{n}", "content": f"file {n}\n{lines}"}
+                for n in range(number)
+            ),
+        ]
+        prepared = refold.open("s", store="memory:", window=window).prepare(history)
+        results = [message["content"] for message in prepared.messages if message["role"] == "tool"]
+        assert [text.split("\n")[0] for text in results] == [f"file {n}" for n in range(number)]
+        assert prepared.budget.used > 0.85 * prepared.outcome.receipt.goal_tokens
+
+    def test_of_each_of_the_calls_something_is_planned(self):
+        history = self.make(20, calls=900, after=[60])
+        assert shown(history, plan(history, 4_000))[0] >= 20 * LEAST_TOKENS
 
 
 class TestWhole:

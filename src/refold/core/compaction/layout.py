@@ -7,10 +7,10 @@ docs/decisions/0023-age-graded-views.md has the measurements behind the numbers.
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import accumulate, islice
-from operator import lt
+from itertools import accumulate, groupby
+from operator import attrgetter, lt
 from typing import Final, NamedTuple
 
 from refold.core.compaction.cuts import Cuts
@@ -35,6 +35,8 @@ OLD_SHARE: Final = 0.5
 """Tokens behind a guarded message, as a share of the goal, from which on it may be shortened."""
 WORTH_A_CUT: Final = 1.25
 """Times its share from which on a guarded message is shortened: a gap that saves less breaks more."""
+FILLED: Final = 0.95
+"""Share of the free room from which on it is no use to search again without results that do not fit."""
 LEVELS: Final = 20
 """Steps of the search for the level; the last one changes it by one part in a million."""
 
@@ -115,7 +117,7 @@ class _Planner:
         self.divide = divide
         self.free = free
         self.largest = int(free * LARGEST_SHARE)
-        self.ages = _measure_ages(history.sizes, self.largest)
+        self.ages = _measure_ages(history, self.largest)
         self.removable = sum(history.sizes) - sum(history.sizes[at] for at in history.guarded)
         legal = history.cuts.legal
         last = bisect_left(legal, len(history.sizes))
@@ -145,7 +147,16 @@ class _Planner:
                 low = level
             else:
                 high = level
-        return self._fill(self._place(low), high, text_size)
+        best = self._fill(self._place(low), high, text_size)
+        text = text_size(self.free, self.removable - best.covers)
+        number = sum(start >= best.start for start in self.starts)
+        ages = [self.ages[share.at] for group in self.groups[number : number + 1] for share in group]
+        if best.units + text > FILLED * self.free or len(set(ages)) == len(ages):
+            return best
+        # Results of parallel calls come back at once. Where they do not fit, newer messages have their room.
+        del self.groups[number:]
+        self.starts = self.starts[:number]
+        return max(best, self.place_by_age(text_size), key=attrgetter("units"))
 
     def _fill(self, best: Layout, level: float, text_size: TextSize) -> Layout:
         """Show more of the newest messages where the next level has room for some of what it adds.
@@ -219,13 +230,13 @@ class _Planner:
     def _show(self, number: int, level: float) -> list[int]:
         """Return the units of each message of a group at a level."""
         shares = self.groups[number]
-        shown = [share.limit(level) for share in shares]
         # What the model has not answered, such as the results of its calls, is shown, be it in part. Without
         # it, the same calls would be made again.
-        if not number and len(self.history.sizes) - 1 not in self.history.actions:
-            parts = [max(limit, share.least) for limit, share in zip(shown, shares, strict=True)]
-            return parts if sum(parts) <= self.free else shown
-        return shown
+        is_unread = not number and len(self.history.sizes) - 1 not in self.history.actions
+        # Whether it fits is the same at all levels: a search takes what leaves at a higher one for small.
+        if is_unread and sum(max(share.limit(0), share.least) for share in shares) <= self.free:
+            return [max(share.limit(level), share.least) for share in shares]
+        return [share.limit(level) for share in shares]
 
     def _add_groups(self, most: int) -> None:
         """Read the next groups, counted from the newest, up to this number of them."""
@@ -233,7 +244,10 @@ class _Planner:
         for number in range(len(self.groups), min(most, len(self.starts))):
             end = self.starts[number - 1] if number else len(history.sizes)
             places = [at for at in range(self.starts[number], end) if at not in history.guarded]
-            shares = [self._share(at) for at in places]
+            runs = [[*run] for _, run in groupby(places, self.ages.__getitem__)]
+            actions = sum(at in history.actions for at in places)
+            calls = max(map(len, runs), default=0) // max(1, actions)
+            shares = [share for run in runs for share in self._share_run(run, calls)]
             self.groups.append(shares)
             if number:
                 self.rows += [
@@ -245,23 +259,27 @@ class _Planner:
             if any(history.firm.get(at, 0) > self.largest for at in places):
                 self.firm_groups.append(number)
 
-    def _share(self, at: int) -> "_Share":
-        """Measure what a message gets by its age."""
-        history, size, age = self.history, self.history.sizes[at], self.ages[at]
-        # The marker of a small picture may be larger than the picture.
-        divisible, least = min(size, history.without_media.get(at, size)), LEAST_TOKENS * history.unit
-        # A huge message may be divided in any case.
-        least = min(divisible, max(self.largest, least) if at in history.undivided else least)
-        is_tail = age + size <= self.free * TAIL_SHARE
-        # The newest message may be larger than the others of the tail.
-        if is_tail or (not age and size <= self.largest) or not self.divide:
-            return _Share(at, size, least, size, size)
-        firm = history.firm.get(at, 0)
-        huge = max(firm, self.largest)
-        dear = at in history.actions or at in history.undivided
-        worth = ACTION_WORTH if dear else 1.0
+    def _share_run(self, run: Sequence[int], calls: int) -> Iterator["_Share"]:
+        """Measure what messages of one age get: results of so many calls of an action, or one message."""
+        history, age, least = self.history, self.ages[run[0]], LEAST_TOKENS * self.history.unit
         older = (1 + age / max(1.0, self.free * AGE_SHARE)) ** AGE_POWER
-        return _Share(at, size, least, divisible, huge if self.whole or not age else firm, worth, older)
+        # The newest message may be larger than the others of the tail. Results of one turn share that room.
+        room = int(self.free * TAIL_SHARE) - age if age else self.largest
+        height = find_height([history.sizes[at] for at in run], room)
+        for at in run:
+            size, firm = history.sizes[at], history.firm.get(at, 0)
+            # The marker of a small picture may be larger than the picture.
+            divisible = min(size, history.without_media.get(at, size))
+            # A huge message may be divided in any case.
+            small = min(divisible, max(self.largest, least) if at in history.undivided else least)
+            if size <= height or not self.divide:
+                yield _Share(at, size, small, size, size)
+                continue
+            huge = max(firm, self.largest if self.whole else 0 if age else height)
+            if calls > 1 and at in history.actions:
+                huge = max(huge, calls * least)  # each call says nothing below that
+            dear = at in history.actions or at in history.undivided
+            yield _Share(at, size, small, divisible, huge, ACTION_WORTH if dear else 1.0, older)
 
 
 class _Share(NamedTuple):
@@ -291,10 +309,18 @@ class _Reach(NamedTuple):
     covers: int
 
 
-def _measure_ages(sizes: Sequence[int], largest: int) -> list[int]:
-    """Measure how much stands behind each message; a huge one makes others no older than a large one."""
-    behind = accumulate((min(size, largest) for size in reversed(sizes)), initial=0)
-    return list(islice(behind, len(sizes)))[::-1]
+def _measure_ages(history: SizedHistory, largest: int) -> list[int]:
+    """Measure how much stands behind each message; a huge one makes others no older than a large one.
+
+    Results of parallel calls are as old as the last of them, and count as one message for those before.
+    """
+    sizes, apart = history.sizes, {*history.cuts.legal, *history.actions, *history.undivided}
+    ages, behind, together = [0] * len(sizes), 0, 0
+    for at in range(len(sizes) - 1, -1, -1):
+        ages[at], together = behind, together + sizes[at]
+        if at in apart or at - 1 in history.actions or at - 1 in history.undivided:
+            behind, together = behind + min(together, largest), 0
+    return ages
 
 
 def _limit_guarded(history: SizedHistory, goal: int, share: float) -> dict[int, int]:
@@ -303,7 +329,7 @@ def _limit_guarded(history: SizedHistory, goal: int, share: float) -> dict[int, 
     Before the tail that is a share of the goal, in the tail what newer messages leave of it. Where all other
     messages stand whole, it is what these leave.
     """
-    ages = _measure_ages(history.sizes, int(goal * LARGEST_SHARE))
+    ages = _measure_ages(history, int(goal * LARGEST_SHARE))
     loose = {at: history.sizes[at] for at in sorted(history.guarded) if at not in history.fixed}
     guarded = sum(history.sizes[at] for at in history.guarded)
     others, removable = guarded - sum(loose.values()), sum(history.sizes) - guarded

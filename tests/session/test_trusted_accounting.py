@@ -191,6 +191,44 @@ def test_a_low_count_that_others_confirm_is_believed():
     assert session.budget().used == pytest.approx(0.5 * refold.count(history), rel=0.05)
 
 
+TOOLS = [
+    {"type": "function", "function": {"name": f"tool{number}", "description": "Does this and that. " * 90}}
+    for number in range(20)
+]
+
+
+@pytest.mark.parametrize("named_from", [1, 4])
+@pytest.mark.parametrize("share", [0.8, 1.0, 1.3])
+def test_tools_that_a_program_names_later_are_not_counted_twice(share, named_from):
+    """The provider counts them from the first turn on: two reports show it."""
+    session, history = opened(window=64_000), []
+    tools = refold.measure([], window=64_000, tools=TOOLS).used
+    for turn in range(9):
+        history += [say_words(2 * turn, 30)]
+        ready = session.prepare(history, tools=TOOLS if turn >= named_from else None)
+        sent = round(share * (refold.count(history) + tools))
+        if turn > named_from + 1:
+            assert ready.budget.used == pytest.approx(sent, rel=0.05)
+        assert ready.budget.used < 2.5 * sent
+        session.observe(usage(sent))
+        history += [say_words(2 * turn + 1, 5)]
+    assert not session.folds()
+
+
+def test_reports_of_uncached_tokens_behind_new_tools_lower_nothing():
+    """The first such report counts the tools and may count all; the second leaves them out."""
+    session, history, cached, hidden = opened(window=64_000), [], 0, 10_000
+    tools = refold.measure([], window=64_000, tools=TOOLS).used
+    for turn in range(6):
+        history += [say_words(2 * turn, 30)]
+        session.prepare(history, tools=TOOLS if turn else None)
+        size = refold.count(history) + hidden + (tools if turn else 0)
+        observed = session.observe(usage(size - cached))
+        cached = size
+        assert observed.budget.used >= 0.95 * size
+        history += [say_words(2 * turn + 1, 5)]
+
+
 @pytest.mark.parametrize("number", [-5, -(10**12), math.nan, math.inf, 10**9, 10**30])
 def test_a_number_that_no_request_has_is_ignored_with_a_warning(number):
     session = opened()

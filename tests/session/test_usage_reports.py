@@ -39,6 +39,20 @@ def test_what_was_long_ago_counts_less():
     assert report(1_100, 1_100).after(report(1_000, 1_000, grown=(80_000, 60_000))).grown == (40_100, 30_100)
 
 
+def test_tools_that_were_counted_before_they_were_named_teach_nothing():
+    last = report(11_000, 100, fixed=0, grown=(60, 50))
+    assert report(11_400, 11_400, fixed=11_000).after(last).grown == (60, 50)
+    assert report(22_300, 11_400, fixed=11_000).after(last).grown == (11_360, 11_350)
+    assert report(11_400, 400, fixed=0).after(last).grown == (460, 350)
+
+
+def test_a_size_that_no_text_has_lies_in_parts_that_were_not_named():
+    """New messages do not grow by it."""
+    assert (report(4_000, 1_000).ratio, report(4_001, 1_000).ratio) == (4.0, 1.0)
+    assert (report(160, 100).ratio, report(170, 100).ratio) == (1.6, 1.0)  # a hidden prompt of a few words
+    assert report(11_000, 100).scale == 1.0
+
+
 @pytest.mark.parametrize(("value", "read"), [([3, 4], (3, 4)), (None, (0, 0)), ([1], (0, 0)), ("ab", (0, 0))])
 def test_growth_is_read_from_the_log_with_care(value, read):
     entry = make_entry("usage", {}, parent=ROOT, said=1, about={"grown": value})

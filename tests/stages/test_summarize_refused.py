@@ -191,6 +191,17 @@ def test_a_limit_that_is_hardly_one_is_not_kept():
     assert session.compact().stages == ("summarize",)
 
 
+@pytest.mark.parametrize("limit", [1_500, 2_500])
+def test_a_small_limit_is_kept_once_questions_in_it_are_answered(limit):
+    model = Small(limit)
+    session = refold.open("s", window=128_000, store="memory:", ask=model)
+    for _ in range(2):
+        for message in talk():
+            session.say(message)
+        assert session.compact().stages == ("summarize",)
+    assert model.refused == 1
+
+
 # -- merging -----------------------------------------------------------------------------------------------
 
 

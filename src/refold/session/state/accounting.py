@@ -4,7 +4,7 @@ The sums of money are stored in the log: every fold and every failed attempt rec
 of all costs by then, and so does every report of usage. A session that is opened again reads the newest ones.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -15,7 +15,7 @@ from refold.core.log.remade_folds import AGAIN
 from refold.core.messages.quick_init import quick_init
 from refold.core.models.prices import Spent
 from refold.core.models.spending_limits import HOUR, Allowance, Bill, Caps, remaining_allowance, total_spent
-from refold.core.tokens.calibration import Calibration, Counted, clamp_ratio
+from refold.core.tokens.calibration import LEAST_SHARE, MOST_RATIO, Calibration, Counted, clamp_ratio
 from refold.core.tokens.usage import Usage
 from refold.session.results import Totals
 
@@ -26,8 +26,8 @@ GROWTH_MEMORY: Final = 50_000
 """Tokens of growth after which older growth counts half, so that the scale follows a change of content.
 More reacts later, less lets single messages decide."""
 LEAST_TAUGHT: Final = 2_000
-"""Tokens of the least window that a summariser's refusal teaches for the rest of the session. A misread
-number below it would end all summaries; a true one costs a refusal at each fold."""
+"""Tokens of the least window that a summariser's refusal teaches for the rest of the session, unless it has
+answered questions that fit into less: a misread number would end all summaries."""
 
 
 @quick_init
@@ -40,6 +40,8 @@ class SentRequest:
     expected: int
     """Tokens by our own count and the reports before it."""
     messages: int
+    fixed: int = 0
+    """Tokens of its system prompt and tools, by our own count."""
     folds: tuple[str, ...] = ()
     """Names of the folds that stood in the view."""
     said: int = 0
@@ -63,13 +65,21 @@ class UsageReport:
     """True if the same messages still stand at the front, so that the report can be built upon."""
     messages: int | None = None
     """Number of messages in the request, if it is known; the reply follows them."""
+    fixed: int | None = None
+    """Tokens of its system prompt and tools, by our own count; None if it is not known."""
     grown: tuple[int, int] = (0, 0)
     """Tokens that requests grew by from one to the next: as reported, and as estimated."""
 
     @property
     def ratio(self) -> float:
-        """Reported tokens for one estimated token, in the whole request."""
-        return clamp_ratio(self.usage.context / self.estimate) if self.estimate > 0 else 1.0
+        """Reported tokens for one estimated token, in the whole request.
+
+        More than any text has lies in parts that are not listed, and nothing is known of the others then.
+        """
+        ratio = self.usage.context / self.estimate if self.estimate > 0 else 1.0
+        # In a small request a hidden prompt of a few words has as much as all the rest.
+        most = MOST_RATIO if self.estimate >= PRIOR_TOKENS else 1 / LEAST_SHARE
+        return clamp_ratio(ratio) if ratio <= most else 1.0
 
     @property
     def scale(self) -> float:
@@ -96,7 +106,9 @@ class UsageReport:
         if last is None or not last.holds or last.model != self.model:
             return self
         reported, estimated = self.usage.context - last.usage.context, self.estimate - last.estimate
-        if reported <= 0 or estimated <= 0:
+        listed = 0 if last.fixed is None or self.fixed is None else max(0, self.fixed - last.fixed)
+        # Tools that are named from now on may have been counted before.
+        if reported <= LEAST_SHARE * listed or estimated <= 0:
             return replace(self, grown=last.grown)
         old = last.grown if last.grown[1] <= GROWTH_MEMORY else (last.grown[0] // 2, last.grown[1] // 2)
         return replace(self, grown=(old[0] + reported, old[1] + estimated))
@@ -209,8 +221,8 @@ class Accounting:
     """The request that was prepared last."""
     shown: SentRequest | None = None
     """The view that the caller was given since; it may be sent as well."""
-    doubted: Counted | None = None
-    """The last report, if it was not believed."""
+    doubted: tuple[SentRequest, int] | None = None
+    """The request of the last report, and what was reported, if that was not believed."""
     refused: bool = False
     """True if the provider has refused this turn for its size."""
     learned_window: int | None = None
@@ -284,9 +296,10 @@ class Accounting:
         """Note the number of the last message of which a summary was turned down."""
         self.turned_down = number
 
-    def note_questions(self, calls: Iterable[ModelCall]) -> None:
+    def note_questions(self, calls: Sequence[ModelCall]) -> None:
         """Note the window that the summariser showed by refusing questions for their size."""
-        taught = [call.next_window for call in calls if call.next_window and call.next_window >= LEAST_TAUGHT]
+        least = min([LEAST_TAUGHT, *(call.prompt_tokens for call in calls if not call.failed)])
+        taught = [call.next_window for call in calls if call.next_window and call.next_window >= least]
         known = [] if self.ask_window is None else [self.ask_window]
         self.ask_window = min(known + taught, default=None)
 
@@ -299,9 +312,9 @@ class Accounting:
         self.report, self.totals, self.doubted = report, totals, None
         self.spending = replace(self.spending, own=own)
 
-    def add_doubted_usage(self, counted: Counted | None, totals: Totals, own: Spent) -> None:
+    def add_doubted_usage(self, doubted: tuple[SentRequest, int] | None, totals: Totals, own: Spent) -> None:
         """Add what a request cost whose report is not believed as its size; the next one may confirm it."""
-        self.doubted, self.totals = counted, totals
+        self.doubted, self.totals = doubted, totals
         self.spending = replace(self.spending, own=own)
 
     def invalidate_report(self) -> None:

@@ -124,6 +124,7 @@ def current_request(state: SessionState, budget: Budget | None = None) -> SentRe
         estimate=breakdown.total,
         expected=breakdown.total if used is None else used,
         messages=len(loaded.messages),
+        fixed=breakdown.system + breakdown.tools,
         folds=tuple(fold.name for fold in state.view.standing),
         said=state.view.said,
     )

@@ -212,7 +212,7 @@ def _record_usage(
     believed = not absurd and not response.compacted and _is_believed(state, request, usage.context)
     expected, doubted = Counted(request.expected, usage.context), accounting.doubted
     is_odd = not believed and not response.compacted and not request.overtaken
-    cut = is_odd and doubted is not None and cut_silently(doubted, expected)
+    cut = is_odd and doubted is not None and cut_silently(Counted(doubted[0].expected, doubted[1]), expected)
     if cut and not accounting.refused:
         info = OverflowInfo(None, implied_limit(usage.context), None)
         return (yield from _recover(state, info, stated=False))
@@ -256,12 +256,21 @@ def _is_believed(state: SessionState, request: SentRequest, reported: int) -> bo
     report, doubted = find_report(state), state.accounting.doubted
     if request.overtaken and report is not None and report.holds:
         return False  # that one is about what the view shows now
-    expected = Counted(request.expected, reported)
-    if doubted is not None and confirms(doubted, expected):
-        return True
+    counted = Counted(request.estimate, reported)
+    if doubted is not None:
+        first, low = doubted
+        last = Counted(first.estimate, low)
+        if confirms(Counted(first.expected, low), Counted(request.expected, reported)):
+            return True
+        # What was counted beside another system prompt or other tools may be what is named now. A report
+        # that leaves cached tokens out leaves the tools out the second time.
+        is_named = report is not None and report.fixed != first.fixed == request.fixed
+        is_whole = is_named and Calibration().believes(last, extends=False)
+        if is_whole and Calibration(last=last).believes(counted, extends=True):
+            return True
     calibration = Calibration() if report is None else report.calibration
     extends = report is not None and report.holds and request.holds
-    return calibration.believes(Counted(request.estimate, reported), extends=extends)
+    return calibration.believes(counted, extends=extends)
 
 
 def _append_usage(
@@ -289,7 +298,7 @@ def _append_usage(
         about["believed"] = False
         yield from commit(state, [mark_entry(state, "usage", value, about)])
         last = accounting.doubted if request.overtaken else None
-        doubted = Counted(request.expected, usage.context) if is_odd else last
+        doubted = (request, usage.context) if is_odd else last
         accounting.add_doubted_usage(doubted, totals, own)
         return
     report = UsageReport(
@@ -298,6 +307,7 @@ def _append_usage(
         model=model,
         at=state.now(),
         messages=request.messages,
+        fixed=request.fixed,
         holds=request.holds,
     ).after(accounting.report)
     about["grown"] = report.grown

@@ -558,6 +558,14 @@ def test_a_stream_whose_event_does_not_end_fills_no_memory():
     assert reader.finish() == {"usage": {"prompt_tokens": 7}}
 
 
+@pytest.mark.parametrize("holder", ["x_groq", "interaction"])
+def test_usage_that_stands_in_a_field_of_its_own_is_read(holder):
+    usage = importlib.import_module("refold.gateway.history.usage")
+    reader = usage.UsageReader(is_stream=True)
+    reader.feed(b'data: {"' + holder.encode() + b'": {"usage": {"prompt_tokens": 7}}}\n\n')
+    assert reader.finish() == {"usage": {"prompt_tokens": 7}}
+
+
 def test_a_reader_who_reads_nothing_is_left(upstream):
     def pour(line):
         line.send(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n")

@@ -55,7 +55,7 @@ def test_a_refused_turn_is_sent_its_own_list(session):
 
 def test_a_refused_stream_is_sent_its_own_list(session):
     provider = Provider(lambda: session.prepare(talk("B")))
-    list(session.stream(lambda messages: iter([provider(messages)]), talk("A")))
+    list(session.stream(lambda messages: iter([{"choices": [{"delta": provider(messages)}]}]), talk("A")))
     provider.check()
 
 

@@ -62,7 +62,70 @@ GEMINI = [
         "usageMetadata": {"promptTokenCount": 700, "candidatesTokenCount": 2},
     },
 ]
-STREAMS = {"openai": CHAT, "anthropic": ANTHROPIC, "responses": RESPONSES, "gemini": GEMINI}
+GROQ = [
+    *CHAT[:2],
+    {"choices": [], "usage": None, "x_groq": {"usage": {"prompt_tokens": 700, "completion_tokens": 2}}},
+]
+
+
+def block(index, **delta):
+    """Return a piece of a block of ConverseStream."""
+    return {"contentBlockDelta": {"contentBlockIndex": index, "delta": delta}}
+
+
+CONVERSE = [
+    {"messageStart": {"role": "assistant"}},
+    block(0, text="fi"),
+    block(0, text="ne"),
+    {"contentBlockStop": {"contentBlockIndex": 0}},
+    {"messageStop": {"stopReason": "end_turn"}},
+    {
+        "metadata": {
+            "usage": {"inputTokens": 10, "cacheReadInputTokens": 690, "outputTokens": 2},
+            "metrics": {"latencyMs": 9},
+        }
+    },
+]
+
+
+def step(index, **delta):
+    """Return a piece of a step of the Interactions API."""
+    return {"event_type": "step.delta", "index": index, "delta": delta}
+
+
+def begin(index, **shell):
+    """Return the beginning of a step."""
+    return {"event_type": "step.start", "index": index, "step": shell}
+
+
+COMPLETED = {"total_input_tokens": 700, "total_output_tokens": 1, "total_thought_tokens": 1}
+INTERACTIONS = [
+    {"event_type": "interaction.created", "interaction": {"id": "v1", "status": "in_progress"}},
+    {"event_type": "interaction.status_update", "interaction_id": "v1", "status": "in_progress"},
+    begin(0, type="model_output"),
+    step(0, type="text", text="fi"),
+    step(0, type="text", text="ne"),
+    {"event_type": "step.stop", "index": 0},
+    {
+        "event_type": "interaction.completed",
+        "interaction": {"id": "v1", "status": "completed", "usage": COMPLETED},
+    },
+]
+OLD_INTERACTIONS = [
+    {"event_type": "interaction.start", "interaction": {"id": "v1", "status": "in_progress"}},
+    {"event_type": "content.start", "index": 0, "content": {"type": "text"}},
+    {"event_type": "content.delta", "index": 0, "delta": {"type": "text", "text": "fine"}},
+    {"event_type": "content.stop", "index": 0},
+    {"event_type": "interaction.complete", "interaction": {"status": "completed", "usage": COMPLETED}},
+]
+STREAMS = {
+    "openai": [CHAT, GROQ],
+    "anthropic": [ANTHROPIC],
+    "responses": [RESPONSES],
+    "gemini": [GEMINI],
+    "converse": [CONVERSE],
+    "interactions": [INTERACTIONS, OLD_INTERACTIONS],
+}
 
 
 class Provider:
@@ -208,13 +271,129 @@ class TestResponsesAreNotLost:
 class TestStream:
     @pytest.mark.parametrize("shape", STREAMS)
     def test_chunks_come_through_and_are_observed(self, shape):
-        session = opened(format=shape)
+        for chunks in STREAMS[shape]:
+            session = opened(format=shape)
+            session.say("How are you?")
+            assert list(session.stream(Provider(chunks))) == chunks
+            assert session.stats().totals.input == 700
+            assert session.stats().totals.output == 2
+            assert "fine" in str(session.view()[-1])
+
+    def test_boto3_gives_the_chunks_beside_the_head_of_the_response(self):
+        def answer():
+            return {"ResponseMetadata": {"HTTPStatusCode": 200}, "stream": provider.play(CONVERSE)}
+
+        session, provider = opened(format="converse"), Provider()
         session.say("How are you?")
-        chunks = STREAMS[shape]
-        assert list(session.stream(Provider(chunks))) == chunks
-        assert session.stats().totals.input == 700
-        assert session.stats().totals.output == 2
-        assert "fine" in str(session.view()[-1])
+        assert list(session.stream(lambda messages: answer())) == CONVERSE
+        assert session.view()[-1] == {"role": "assistant", "content": [{"text": "fine"}]}
+        assert provider.closed == 1
+
+        async def go():
+            async def chunks():
+                for chunk in CONVERSE:
+                    yield chunk
+
+            async with refold.aopen("a", store="memory:", window="8k", format="converse") as other:
+                await other.say("How are you?")
+                async for _ in other.stream(lambda messages: {"stream": chunks()}):
+                    pass
+                return await other.view()
+
+        assert asyncio.run(go()) == session.view()
+
+    def test_calls_and_thoughts_of_converse_are_said_as_they_come_without_a_stream(self):
+        chunks = [
+            CONVERSE[0],
+            block(0, reasoningContent={"text": "I thi"}),
+            block(0, reasoningContent={"text": "nk"}),
+            block(0, reasoningContent={"signature": "s1"}),
+            block(1, reasoningContent={"redactedContent": b"secret"}),
+            block(2, text="By the "),
+            block(2, citation={"title": "Log"}),
+            block(2, text="log."),
+            {
+                "contentBlockStart": {
+                    "contentBlockIndex": 3,
+                    "start": {"toolUse": {"toolUseId": "t", "name": "f"}},
+                }
+            },
+            block(3, toolUse={"input": '{"path": "a'}),
+            block(3, toolUse={"input": '.py"}'}),
+            {
+                "contentBlockStart": {
+                    "contentBlockIndex": 4,
+                    "start": {"toolUse": {"toolUseId": "u", "name": "g"}},
+                }
+            },
+            {"messageStop": {"stopReason": "tool_use"}},
+            CONVERSE[-1],
+        ]
+        session = opened(format="converse")
+        session.say("How are you?")
+        list(session.stream(Provider(chunks)))
+        assert session.view()[-1]["content"] == [
+            {"reasoningContent": {"reasoningText": {"text": "I think", "signature": "s1"}}},
+            {"reasoningContent": {"redactedContent": "c2VjcmV0"}},
+            {"citationsContent": {"content": [{"text": "By the log."}], "citations": [{"title": "Log"}]}},
+            {"toolUse": {"toolUseId": "t", "name": "f", "input": {"path": "a.py"}}},
+            {"toolUse": {"toolUseId": "u", "name": "g", "input": {}}},
+        ]
+
+    def test_steps_of_an_interaction_are_said_as_they_come_without_a_stream(self):
+        chunks = [
+            INTERACTIONS[0],
+            begin(0, type="thought"),
+            step(0, type="thought_summary", content={"type": "text", "text": "I thi"}),
+            step(0, type="thought_summary", content={"type": "text", "text": "nk"}),
+            step(0, type="thought_signature", signature="s1"),
+            begin(1, type="function_call", id="c", name="f", arguments={}, signature="s2"),
+            step(1, type="arguments_delta", arguments='{"path": "a'),
+            step(1, type="arguments_delta", arguments='.py"}'),
+            begin(2, type="model_output", content=[{"type": "text", "text": "By the "}]),
+            step(2, type="text", text="log."),
+            step(2, type="text_annotation_delta", annotations=[{"type": "url_citation"}]),
+            step(2, type="image", data="AA", mime_type="image/png"),
+            begin(3, type="model_output"),
+            {"event_type": "interaction.completed", "interaction": {"status": "requires_action"}},
+        ]
+        session = opened(format="interactions")
+        session.say("How are you?")
+        list(session.stream(Provider(chunks)))
+        assert session.view()[1:] == [
+            {"type": "thought", "summary": [{"type": "text", "text": "I think"}], "signature": "s1"},
+            {
+                "type": "function_call",
+                "id": "c",
+                "name": "f",
+                "arguments": {"path": "a.py"},
+                "signature": "s2",
+            },
+            {
+                "type": "model_output",
+                "content": [
+                    {"type": "text", "text": "By the log."},
+                    {"type": "image", "data": "AA", "mime_type": "image/png"},
+                ],
+            },
+        ]
+
+    def test_the_usage_beside_the_events_of_an_interaction_counts_where_it_stops_early(self):
+        session = opened(format="interactions")
+        session.say("How are you?")
+        told = {**INTERACTIONS[4], "metadata": {"total_usage": COMPLETED}}
+        list(session.stream(Provider([*INTERACTIONS[:4], told])))
+        assert (session.stats().totals.input, "fine" in str(session.view()[-1])) == (700, True)
+
+    @pytest.mark.parametrize("chunks", [CONVERSE, INTERACTIONS], ids=["converse", "interactions"])
+    def test_events_before_the_first_words_are_held_back(self, chunks):
+        shape = "converse" if chunks is CONVERSE else "interactions"
+        provider = Provider([chunks[0], TOO_LONG], chunks)
+        session = opened(format=shape)
+        session.say("How are you? " * 600)
+        session.say("And you?")
+        assert list(session.stream(provider)) == chunks
+        assert len(provider.sent) == 2
 
     def test_chunks_may_be_objects(self):
         session = opened()
@@ -226,6 +405,8 @@ class TestStream:
     def test_chunks_that_nobody_knows_come_through(self):
         chunks = ["a", b"b", 3, {"odd": 1}, {"choices": 7}]
         assert list(opened().stream(Provider(chunks), talk(1))) == chunks
+        with pytest.warns(refold.RefoldWarning, match="a stream has no known shape"):
+            assert list(opened().stream(Provider(chunks[:4]), talk(1))) == chunks[:4]
 
     def test_an_empty_stream(self):
         assert list(opened().stream(Provider([]), talk(1))) == []

@@ -209,7 +209,7 @@ def _begin(session: _Observer, call: Call, view: View, chunks: Chunks, *, is_las
     """Open a stream up to its first words; return what was observed if the turn is to be sent again."""
     source = None
     try:
-        source = call(view)
+        source = _find_chunks(call(view))
         rest = iter(source)
         for chunk in rest:
             refusal = None if is_last else chunks.find_refusal(chunk)
@@ -264,7 +264,7 @@ async def _abegin(session: _AsyncObserver, call: Call, view: View, chunks: Chunk
     source = None
     try:
         source = call(view)
-        source = await source if hasattr(source, "__await__") else source
+        source = _find_chunks(await source if hasattr(source, "__await__") else source)
         rest = aiter(source)
         async for chunk in rest:
             refusal = None if is_last else chunks.find_refusal(chunk)
@@ -283,6 +283,11 @@ async def _abegin(session: _AsyncObserver, call: Call, view: View, chunks: Chunk
         await _aclose(source)
         raise
     return _Begun(source, rest, chunks, chunks.release())
+
+
+def _find_chunks(response: Any) -> Any:
+    """Return the chunks of what `call` returned; boto3 gives them beside the head of the response."""
+    return response.get("stream", response) if isinstance(response, dict) else response
 
 
 def _close(source: Any) -> None:

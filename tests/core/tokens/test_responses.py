@@ -891,3 +891,10 @@ def test_a_report_is_the_same_alone_and_in_an_answer(usage, beside):
 
 def test_an_answer_of_plain_text_is_no_compaction():
     assert not Response(message={"role": "assistant", "content": "hi"}).compacted
+
+
+def test_an_interaction_that_waits_for_a_tool_ends_with_calls_and_its_thoughts_are_output():
+    usage = {"total_input_tokens": 66, "total_output_tokens": 16, "total_thought_tokens": 51}
+    call = {"type": "function_call", "id": "c", "name": "f", "arguments": {}}
+    response = read_response({"status": "requires_action", "steps": [call], "usage": usage})
+    assert (response.finish, response.usage.output, response.usage.said) == ("tool_calls", 67, 16)

@@ -113,9 +113,10 @@ def _words(message: Json) -> Delta:
 
 def _gather(body: Json, _event: Event, data: Json) -> bool:
     """Collect pieces of text in lists: thousands of them come, and joining each would take quadratic time."""
+    groq = fields_of(data.get("x_groq"))  # it may have the usage
     for key in ("id", "model", "usage"):
-        if data.get(key):
-            body[key] = data[key]
+        if value := data.get(key) or groq.get(key):
+            body[key] = value
     choice = _first_choice(data)
     if choice:
         lists: dict[str, list[Any]] = {"text": [], "reasoning": [], "refusal": [], "calls": []}

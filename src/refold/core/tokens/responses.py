@@ -73,7 +73,7 @@ _EMPTY: Final = Response()
 _WORDS: Final[Mapping[Finish, str]] = {
     "stop": "stop endturn stopsequence completed complete eos end pauseturn compaction",
     "length": "length maxtokens maxoutputtokens",
-    "tool_calls": "toolcalls toolcall tooluse functioncall",
+    "tool_calls": "toolcalls toolcall tooluse functioncall requiresaction",
     "refusal": (
         "refusal contentfilter contentfiltered guardrailintervened safety recitation blocklist"
         " prohibitedcontent spii imagesafety imageprohibitedcontent imagerecitation modelarmor sensitive"

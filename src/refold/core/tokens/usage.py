@@ -33,7 +33,7 @@ _OUTPUT: Final = (
     "output_token_count",
     "output",
 )
-_THOUGHTS: Final = ("thoughtsTokenCount", "thoughts_token_count")
+_THOUGHTS: Final = ("thoughtsTokenCount", "thoughts_token_count", "total_thought_tokens")
 """Gemini reports its thoughts beside the output, and bills them as output."""
 _CACHED_BESIDE: Final = (
     "cache_read_input_tokens",

@@ -66,7 +66,8 @@ class UsageReader:
         """Take over what a JSON answer or an event tells; events of one stream add to each other."""
         if not isinstance(value, dict):
             return
-        for part in (value.get("message"), value.get("response"), value, value.get("delta")):
+        holders = (value.get(name) for name in ("message", "response", "x_groq", "interaction"))
+        for part in (*holders, value, value.get("delta")):
             if isinstance(part, dict):
                 self._found |= {name: part[name] for name in _KEPT if isinstance(part.get(name), str)}
                 usage = part.get("usage")

@@ -41,3 +41,68 @@ def test_what_a_fold_saves_does_not_count_a_message_that_is_back():
     assert saved == sorted(saved, reverse=True)
     assert saved[0] > 1_000
     assert saved[-1] <= 0
+
+
+def write(wire, number):
+    """Return a long message; every second one is the model's."""
+    text = f"message {number} " + "look at this file, please. " * 40
+    if wire == "gemini":
+        return {"role": ("user", "model")[number % 2], "parts": [{"text": text}]}
+    return {"role": ("user", "assistant")[number % 2], "content": [{"text": text}]}
+
+
+def call_tools(wire, number):
+    """Return a question, a call, its result and an answer."""
+    if wire == "gemini":
+        call = {"functionCall": {"id": f"c{number}", "name": "read", "args": {"path": f"f{number}.py"}}}
+        result = {
+            "functionResponse": {"id": f"c{number}", "name": "read", "response": {"output": "x = 1\n" * 60}}
+        }
+        middle = [{"role": "model", "parts": [call]}, {"role": "user", "parts": [result]}]
+    else:
+        call = {"toolUse": {"toolUseId": f"c{number}", "name": "read", "input": {"path": f"f{number}.py"}}}
+        result = {"toolResult": {"toolUseId": f"c{number}", "content": [{"text": "x = 1\n" * 60}]}}
+        middle = [{"role": "assistant", "content": [call]}, {"role": "user", "content": [result]}]
+    return [write(wire, 4 * number), *middle, write(wire, 4 * number + 3)]
+
+
+@pytest.mark.parametrize("wire", ["converse", "gemini"])
+@pytest.mark.parametrize("tools", [False, True], ids=["words", "tools"])
+def test_a_pinned_message_leaves_a_valid_view_and_unfolding_all_restores_the_history(wire, tools):
+    made = [call_tools(wire, n) for n in range(10)] if tools else [[write(wire, n)] for n in range(40)]
+    said = [message for turn in made for message in turn] + [write(wire, 40)]
+    for number in range(2, 32, 5 if tools else 9):
+        session = refold.open("s", store="memory:", window=6_000, format=wire)
+        for end in range(1, len(said) + 1, 4):
+            session.prepare(said[:end])
+        session.pin(f"#{number}")
+        assert refold.validate(session.view(), wire) == []
+        session.pin(f"#{number + 3}")
+        assert refold.validate(session.prepare().messages, wire) == []
+        assert said[number - 1] in session.view()
+        while session.unfold():
+            pass
+        assert session.view() == said
+
+
+def test_a_pin_that_goes_back_with_a_rewind_leaves_a_valid_view():
+    said = [write("converse", number) for number in range(41)]
+    for pinned in (5, 6, 13):
+        session = refold.open("s", store="memory:", window=6_000, format="converse")
+        for end in range(1, 42, 4):
+            session.prepare(said[:end])
+        session.pin(f"#{pinned}")
+        session.rewind("#37")
+        assert refold.validate(session.view(), "converse") == []
+        assert said[pinned - 1] in session.view()
+
+
+def test_what_a_history_of_its_own_needs_is_mended_again_when_a_fold_is_undone():
+    """A call without a result is the caller's: its result is put in whether or not anything is folded."""
+    said = call_tools("converse", 0)[:2] + [write("converse", number) for number in range(2, 41)]
+    session = refold.open("s", store="memory:", window=200_000, format="converse")
+    assert refold.validate(session.prepare(said).messages, "converse") == []
+    session.compact(target=3_000)
+    assert session.unfold()
+    assert refold.validate(session.view(), "converse") == []
+    assert session.unfold() is None

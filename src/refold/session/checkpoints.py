@@ -15,6 +15,7 @@ from refold.session.state.session_state import SessionState
 from refold.session.steps.append import commit, mark_entry
 from refold.session.steps.edit_summary import keep_in_view
 from refold.session.steps.load import load_at_head, reload_if_stale, retry_on_conflict
+from refold.session.steps.prepare import repair_view
 from refold.session.steps.recall import HANDLE, parse_handle
 from refold.stores import START, Place
 
@@ -125,6 +126,7 @@ def rewind(state: SessionState, to: Any) -> SessionFlow[Rewound]:
             if hidden := [number for number in sorted(state.view.pins) if not state.view.shown(number)]:
                 yield from commit(state, (yield from keep_in_view(state, hidden)))
                 yield from load_at_head(state)
+                yield from repair_view(state)
         finally:
             there = accounting.replace_spending(accounting.spending.merge(before))
         again = tuple(fold.name for fold in state.view.standing if fold.name in undone)

@@ -49,6 +49,7 @@ from refold.session.steps.load import (
 )
 from refold.session.steps.native.fold_blocks import REPEATED, fold_block
 from refold.session.steps.native.refused_blocks import drop_foreign_compactions
+from refold.session.steps.prepare import find_mends, repair_view
 from refold.session.steps.read_entries import read_block
 from refold.session.steps.recall import find_folds, find_removed, parse_handle
 from refold.session.steps.take_in import detect_format, is_system, replace_system
@@ -272,6 +273,7 @@ def pin(state: SessionState, handle: Any, *, pinned: bool = True) -> SessionFlow
             said_items = state.caller.said_items  # the caller holds the same messages afterwards
             yield from commit(state, (yield from keep_in_view(state, [number])))
             yield from load_at_head(state, said_items)
+            yield from repair_view(state)  # it may stand beside a message of the same role
         yield from commit(state, [mark_entry(state, "pin", {"said": number, "pinned": pinned})])
         return f"#{number}"
 
@@ -298,13 +300,14 @@ def unfold(state: SessionState, fold: str | FoldMade | None) -> SessionFlow[str 
                 raise RefoldError(f"{problem} {str(word)!r}: `folds()` lists them")
             name = names[0]
         known = state.view.fold(name)
+        mends = find_mends(state, name)
         said_items = state.caller.said_items  # the caller holds the same messages afterwards
         if known is None or known.standing:
             has_block = any(map(is_native, state.position.fold_messages.get(name, ())))
             made = (yield from read_log(state, kinds=FOLDS)) if has_block or state.position.blocks else []
             others = {each.name for each in state.view.standing} - {name}
             repeats = [one.name for one in made if one.value.get(REPEATED, "") not in {"", *others}]
-            for each in (*(one for one in repeats if one in others), name):
+            for each in dict.fromkeys((*(one for one in repeats if one in others), *mends, name)):
                 yield from commit(state, [mark_entry(state, "unfold", {"fold": each})])
             undone = name  # others may write before the pairs are joined
             state.events.add(Unfolded(session=state.name, at=state.now(), fold=name))
@@ -312,6 +315,8 @@ def unfold(state: SessionState, fold: str | FoldMade | None) -> SessionFlow[str 
         if marks := (yield from join_pairs(state)):
             yield from commit(state, marks)
             yield from load_at_head(state, said_items)
+        if mends:
+            yield from repair_view(state)
         return name
 
     return (yield from retry_on_conflict(state, act))

@@ -331,9 +331,7 @@ def _loaded_after(old: LoadedView, view: View, fold: str, inserted: Sequence[Mes
             item_before, message = old.get_whole(known[item])
             items.append(item_before)
             messages.append(message)
-    if old.is_positional(
-        messages
-    ):  # their ids follow from the order of calls and results, as after reopening
+    if old.is_positional(messages):  # ids follow from the order of calls and results, as after reopening
         parsed = old.wire.parse([*old.system, *items])[old.fixed :]
         messages = [
             replace(new, source=message.source, meta=message.meta) if isinstance(item, Replacement) else new

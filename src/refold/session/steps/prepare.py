@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import dropwhile
 from typing import Any, Final
 
 from refold.calls.build_task import CompactionOptions, build_task
@@ -194,35 +195,40 @@ def _take_in_and_repair(state: SessionState, messages: Sequence[Any] | None) -> 
     new = state.view.said - said
     if new > 0 and any(message.role == "assistant" for message in state.loaded.messages[-new:]):
         state.accounting.record_breaker_event("turn", state.now())
-    limits = _find_limits(state, new)
+    mended, limited = yield from repair_view(state, _find_limits(state, new))
+    return _TakenIn(as_said, state.view.said, state.position.tip, mended, limited, native)
+
+
+def repair_view(state: SessionState, limits: tuple[Stage, ...] = ()) -> SessionFlow[tuple[int, str]]:
+    """Repair the view if a provider would refuse it; returns how many messages, and what the limits did."""
     if not limits and state.loaded.sound is not None:
-        return _TakenIn(as_said, state.view.said, state.position.tip, 0, native=native)
+        return 0, ""
     window = yield from find_window(state)
     budget = measure_context(state, window, RequestContext())
     policy = state.settings.policy
     view_items = tuple(state.loaded.view_items)
-    options = CompactionOptions(
-        pins=tuple(n for n, item in enumerate(view_items) if _stays_whole(state, item))
-    )
-    task = build_task(to_conversation(state, window, budget), options, None)
+    pins = tuple(n for n, item in enumerate(view_items) if _stays_whole(state, item))
+    task = build_task(to_conversation(state, window, budget), CompactionOptions(pins=pins), None)
     result = yield from shrink(task, limits, orphans=policy.orphans, missing=policy.missing)
     reports = [report for report in result.reports if report.accepted]
     # What is done becomes a fold, so that the same view is not repaired again in every turn.
     facts: dict[str, Any] = {"trigger": "repair"}
     if reports:
-        sizes = {"before": task.tokens, "after": result.tokens}
-        facts = {
-            "trigger": "arrival",
-            "policy": policy.name,
-            "stages": [report.stage for report in reports],
-            **sizes,
-        }
+        facts = {"trigger": "arrival", "policy": policy.name, "stages": [report.stage for report in reports]}
+        facts |= {"before": task.tokens, "after": result.tokens}
     if reports or result.repaired:
         made = yield from install_fold(state, view_items, result.edits, facts)
         if reports and made.entry is not None:
             state.accounting.add_fold(made.entry.name, task.tokens, result.tokens)
-    limited = "; ".join(f"{report.stage}: {report.reason}" for report in reports)
-    return _TakenIn(as_said, state.view.said, state.position.tip, result.repaired, limited, native)
+    return result.repaired, "; ".join(f"{report.stage}: {report.reason}" for report in reports)
+
+
+def find_mends(state: SessionState, fold: str) -> list[str]:
+    """Return the later folds that took nothing away: they put words between messages for the sake of this."""
+    later = dropwhile(lambda one: one.name != fold, state.view.standing)
+    plain = (one for one in later if not any(change.gone() for change in one.changes))
+    messages = state.position.fold_messages  # one with a call or a result mends what the caller has said
+    return [one.name for one in plain if not any(m.calls or m.results for m in messages.get(one.name, ()))]
 
 
 def _take_in_list(state: SessionState, messages: Sequence[Any]) -> SessionFlow[bool]:

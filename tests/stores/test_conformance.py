@@ -630,6 +630,27 @@ def test_search_finds_identifiers(library):
     assert len(library.search("eu-west-1")) == 1
 
 
+@pytest.mark.parametrize(
+    ("text", "query"),
+    [
+        ("เครนชื่อนกนางนวลสีขาว", "นกนางนวล"),
+        ("ຊື່ຂອງເຄນແມ່ນນົກນາງນວນ", "ນົກນາງນວນ"),
+        ("ឈ្មោះរបស់វាគឺសត្វស្លាបសមុទ្រ", "ស្លាបសមុទ្រ"),
+        ("ကရိန်း၏အမည်မှာစင်ရော်ငှက်ဖြစ်သည်", "စင်ရော်ငှက်"),
+        ("the ship is 🦄🚢 today", "🚢"),
+        ("a naïve café", "CAFE"),
+        ("a cafe", "café"),
+        ("起重機的名字叫海鷗七號", "海鷗"),
+    ],
+    ids=["thai", "lao", "khmer", "burmese", "emoji", "accent", "accent asked", "han"],
+)
+def test_search_finds_words_in_any_script(library, text, query):
+    library.append(
+        "c", chain(text, "เครนสีแดงยกของหนัก", "ເຄນສີແດງ", "រថយន្តស្ទូច", "အနီရောင်", "✅ 旗"), expect=None
+    )
+    assert texts(library.search(query)) == [text]
+
+
 def test_search_survives_opening_again(library, reopen):
     again = reopen()
     assert texts(again.search("bees")) == ["A keeper of bees"]

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -863,6 +864,21 @@ def test_tables_of_a_newer_version_are_left_alone(database):
     execute(database, "INSERT INTO refold.migrations VALUES (99)")
     with pytest.raises(LogTooNew, match="99 and this refold knows 2: upgrade"):
         open_store(database)
+
+
+def test_what_an_older_version_has_indexed_is_found(address, monkeypatch):
+    """It kept accents, and cut scripts without spaces where a mark stands."""
+    with closing(open_store(address)) as store:
+        with monkeypatch.context() as older:
+            cut = re.compile(r"[^\W_]+")
+            older.setattr(
+                "refold.stores.postgres.search.split_words", lambda text: cut.findall(text.casefold())
+            )
+            store.append("a", [said("Die Möwe heißt นกนางนวล")], expect=None)
+        store.append("b", [said("Eine Möwe ist ชื่อนกนางนวล 🚢")], expect=None)
+        asked = ("möwe", "นกนางนวล", "Möwe นกนางนวล", "🚢", "mowe")
+        found = [sorted(hit.session for hit in store.search(query)) for query in asked]
+    assert found == [["a", "b"], ["a", "b"], ["a", "b"], ["b"], ["b"]]
 
 
 def test_a_step_that_fails_leaves_nothing_behind(database, monkeypatch):

@@ -140,6 +140,18 @@ def test_the_first_tables_are_read_where_they_may_not_be_written(path, monkeypat
         assert [found.session for found in store.locate([name])[name]] == ["a"]
 
 
+def test_words_that_an_older_version_left_out_are_indexed_again(path, monkeypatch):
+    older = schema.read_migrations(schema.PACKAGE)[:2]
+    with monkeypatch.context() as before:
+        before.setattr(schema, "read_migrations", lambda package: older)
+        before.setattr("refold.stores.sqlite.search.separate_words", lambda text: text)
+        with closing(open_store(str(path))) as store:
+            store.append("a", [said(1, text="เครนชื่อนกนางนวล และ bees 🚢")], expect=None)
+            assert len(store.search("bees")) == 1
+    with closing(open_store(str(path))) as store:
+        assert [len(store.search(query)) for query in ("นกนางนวล", "🚢", "bees")] == [1, 1, 1]
+
+
 # -- files that are deleted or replaced ------------------------------------------------------------------
 
 

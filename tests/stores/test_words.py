@@ -29,7 +29,11 @@ def found(made, query, **options):
         ("snake_case camelCase", ["snake", "case", "camelcase"]),
         ("Straße", ["strasse"]),
         ("数据 ok", ["数", "据", "ok"]),
-        ("a\0b \ud800 🎈", ["a", "b"]),
+        ("ガ ー갈매기", ["ガ", "ー", "갈매기"]),
+        ("a\0b \ud800 🎈", ["a", "b", "u1f388"]),
+        ("naïve Möwe e\u0301", ["naive", "mowe", "e"]),
+        ("เครน 7 ชื่อ", ["เค", "คร", "รน", "7", "ชอ"]),
+        ("ก ฿", ["ก", "ue3f"]),
     ],
 )
 def test_words_of_a_text(text, expected):

@@ -1,11 +1,16 @@
-"""Text as bytes and hashes: how databases and file names keep names that may be any text."""
+"""Text as bytes, hashes and words: how databases and file names keep what may be any text."""
 
 import hashlib
+import re
+from itertools import pairwise
 from typing import Final
 
-UNSPACED: Final = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
-"""Characters of scripts that put no space between words (kana, Han), as the inside of a regex class. Search
-takes each of them for a word of its own."""
+_UNSPACED: Final = re.compile(
+    "[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]"  # kana and Han
+    "|[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]+"  # Thai, Lao, Burmese, Khmer
+    "|[\u2600-\u27bf\U0001f000-\U0001faff]"  # emoji and other signs
+)
+"""What stands in a text without a space around it although it is a word, or several."""
 _HASH_BYTES: Final = 20
 """160 bits, as names of entries have: no two names are expected to collide."""
 
@@ -18,6 +23,17 @@ def encode_text(text: str) -> bytes:
 def decode_text(data: bytes) -> str:
     """Decode what `encode_text` made."""
     return data.decode("utf-8", "surrogatepass")
+
+
+def separate_words(text: str) -> str:
+    """Return a text with spaces between its words, also where it has none: Han letters, pairs of Thai."""
+
+    def spell(match: re.Match[str]) -> str:
+        letters = [letter for letter in match[0] if letter.isalnum()]
+        pairs = list(map("".join, pairwise(letters)))
+        return f" {' '.join(pairs or letters or [f'u{ord(match[0][0]):x}'])} "
+
+    return text if text.isascii() else _UNSPACED.sub(spell, text)
 
 
 def name_hash(name: str) -> bytes:

@@ -1,9 +1,9 @@
 """Full-text index in memory: which texts have which words, ranked with BM25. Knows no files.
 
-Texts are numbered as they come and never leave. A word is a row of letters and digits; case does not matter.
-Scripts without spaces between words are taken letter by letter. Each word has the sorted numbers of the texts
-that contain it. A search begins with the rarest word of the query and only looks the others up, so a rare
-sentence is found at once, however many texts there are.
+Texts are numbered as they come and never leave. A word is a row of letters and digits; case and accents do
+not matter. Scripts without spaces between words are taken letter by letter. Each word has the sorted numbers
+of the texts that contain it. A search begins with the rarest word of the query and only looks the others up,
+so a rare sentence is found at once, however many texts there are.
 """
 
 import re
@@ -15,11 +15,13 @@ from dataclasses import replace
 from heapq import nlargest
 from math import log
 from typing import Final, NamedTuple
+from unicodedata import normalize
 
 from refold.stores import SearchHit
-from refold.stores.text import UNSPACED
+from refold.stores.text import separate_words
 
-_WORD: Final = re.compile(f"[{UNSPACED}]|[^\\W_{UNSPACED}]+")
+WORD: Final = re.compile(r"[^\W_]+")
+_ACCENTS: Final = re.compile("[\u0300-\u036f]+")
 _QUERY_WORDS: Final = 64
 """Most words of a query that count, the rarest first. A chosen bound on the work for a pasted page; the
 common words behind it hardly change the order."""
@@ -70,10 +72,13 @@ class _Posting:
 def split_words(text: str) -> list[str]:
     """Split a text into its words, in order.
 
-    >>> split_words("Read_file FAILED: errno 13")
-    ['read', 'file', 'failed', 'errno', '13']
+    >>> split_words("Read_file FAILED: errno 13, café")
+    ['read', 'file', 'failed', 'errno', '13', 'cafe']
     """
-    return _WORD.findall(text.casefold())
+    text = separate_words(text.casefold())
+    if not text.isascii():  # composed again, since Hangul and kana have parts that are no accents
+        text = normalize("NFC", _ACCENTS.sub("", normalize("NFD", text)))
+    return WORD.findall(text)
 
 
 def stem(word: str) -> str:

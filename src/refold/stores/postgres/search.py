@@ -10,7 +10,8 @@ from typing import Final
 
 from refold.stores.postgres.connections import Connection
 from refold.stores.postgres.log import Row
-from refold.stores.word_index import split_words
+from refold.stores.text import separate_words
+from refold.stores.word_index import WORD, split_words
 
 _LONGEST_WORD: Final = 500
 """Characters; four bytes each stay under the server's 2,046."""
@@ -64,17 +65,19 @@ def search(
     connection: Connection, scope: str, query: str, *, key: bytes | None, limit: int, some: bool = False
 ) -> list[Row]:
     """Return rows of the best hits: with every word or else (and with `some`) with any, most words first."""
-    asked = list(dict.fromkeys(word[:_LONGEST_WORD] for word in split_words(query)))[:_MOST_ASKED]
-    if not asked or limit <= 0:
+    folded = query.casefold()
+    # Texts of earlier versions are indexed with their accents, and cut at spaces alone.
+    forms = (split_words(query), WORD.findall(separate_words(folded)), WORD.findall(folded))
+    asked = dict.fromkeys(tuple(dict.fromkeys(word[:_LONGEST_WORD] for word in form)) for form in forms)
+    if not any(asked) or limit <= 0:
         return []
     with connection.transaction():
-        rows = connection.execute(
-            "SELECT DISTINCT plainto_tsquery('refold.words', word)::text FROM unnest(%s::text[]) AS word",
-            [asked],
-        ).fetchall()
-        words = [row[0] for row in rows if row[0]]
+        parse = "SELECT DISTINCT plainto_tsquery('refold.words', word)::text FROM unnest(%s::text[]) AS word"
+        parsed = [connection.execute(parse, [list(form[:_MOST_ASKED])]).fetchall() for form in asked]
+        wanted = [[row[0] for row in rows if row[0]] for rows in parsed]
+        words = list(dict.fromkeys(word for form in wanted for word in form))
         for joint in (" | ",) if some and words else (" & ", " | ")[: len(words)]:
-            query = joint.join(f"({word})" for word in words)
+            query = " | ".join(joint.join(f"({word})" for word in form) for form in wanted if form)
             # The policy of the table reads the query from this setting: see the migration.
             connection.execute("SELECT set_config('refold.query', %s, true)", [query])
             values = {"query": query, "words": words, "scope": scope, "key": key, "limit": limit}

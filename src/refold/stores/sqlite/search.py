@@ -13,10 +13,9 @@ from refold.stores import SearchHit
 from refold.stores.sqlite.connection import Connection
 from refold.stores.sqlite.driver import RawConnection
 from refold.stores.sqlite.rows import parse_intact_row, select_entries
-from refold.stores.text import UNSPACED, decode_text
+from refold.stores.text import decode_text, separate_words
 
-_LETTER: Final = re.compile(f"([{UNSPACED}])")
-_WORD: Final = re.compile(rf"[{UNSPACED}]|(?:[^\W_{UNSPACED}]|[\u0300-\u036f])+")
+_WORD: Final = re.compile(r"(?:[^\W_]|[\u0300-\u036f])+")
 _QUERY_WORDS: Final = 32
 """Most words of a query, the longest ones, which tell most. A chosen bound on the work for a pasted page."""
 _BATCH_ROWS: Final = 256
@@ -54,7 +53,7 @@ def split_query(query: str) -> list[str]:
     >>> split_query('Read_file AND "failed" 13')
     ['Read', 'file', 'AND', 'failed', '13']
     """
-    words = list(dict.fromkeys(_WORD.findall(query)))
+    words = list(dict.fromkeys(_WORD.findall(separate_words(query))))
     if len(words) > _QUERY_WORDS:
         words = sorted(words, key=len, reverse=True)[:_QUERY_WORDS]
     return words
@@ -89,7 +88,7 @@ def _index_batch(raw: RawConnection) -> None:
         through = number
         if data:
             text = data.decode("utf-8", "replace")  # nobody can ask for what is not UTF-8
-            texts.append((number, text if text.isascii() else _LETTER.sub(r" \1 ", text)))
+            texts.append((number, separate_words(text)))
             size += len(data)
             if size > _BATCH_BYTES:
                 break

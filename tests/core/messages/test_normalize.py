@@ -104,6 +104,14 @@ def test_a_message_or_a_result_without_content_gets_an_empty_text_where_the_shap
     assert normalize(full, shape=content).messages is full
 
 
+def test_an_answer_of_audio_alone_stays_as_it_came():
+    chat = formats.get("openai")
+    spoken = {"role": "assistant", "content": None, "audio": {"id": "a1", "transcript": "hi"}}
+    history = [{"role": "user", "content": "say hi"}, spoken, {"role": "assistant", "content": None}]
+    done = normalize(list(chat.parse(history)), shape=chat.shape).messages
+    assert chat.render(done) == [*history[:2], {"role": "assistant", "content": ""}]
+
+
 def test_only_the_results_that_say_nothing_get_an_empty_text():
     content = Shape(name="content", needs_content=True, results_in_user=True)
     both = user(result_part("a", "x"), result_part("b"), "words")

@@ -146,7 +146,8 @@ def _join_system(messages: Sequence[Message], *, is_over: bool) -> Message:
 def _fix_content(message: Message, shape: Shape) -> Message:
     if shape.needs_content:
         if not message.parts:
-            return replace(message, parts=(Text(""),))
+            said = message.wire.value if message.wire is not None and is_own(message, shape) else {}
+            return message if said.get("audio") else replace(message, parts=(Text(""),))
         if any(type(part) is ToolResult and not part.content for part in message.parts):
             empty = (Text(""),)
             parts = (

@@ -5,7 +5,8 @@ how=$1
 shift
 printf '%s: %s ...\n' "$how" "$*"
 if [ "$how" = traced ]; then export REFOLD_TRACED=1 IGNORED=; fi
-said=$(PYTHONDONTWRITEBYTECODE= .venv/bin/python -m pytest -q -p no:anyio $IGNORED "$@" 2>&1)
+# libraries of the adapters bring plugins of pytest that no test uses, one of which imports for a second
+said=$(PYTHONDONTWRITEBYTECODE= PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 .venv/bin/python -m pytest -q -p hypothesispytest $IGNORED "$@" 2>&1)
 status=$?
 if [ $status -eq 0 ]; then said=$(printf '%s\n' "$said" | tail -n 1); fi
 printf '%s: %s: %s\n' "$how" "$*" "$said"

@@ -16,10 +16,13 @@ import json
 import os
 import pkgutil
 import runpy
+import select
+import shutil
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import termios
 import time
 from pathlib import Path
@@ -89,6 +92,13 @@ def run_forked(*arguments: Any, **options: Any) -> subprocess.CompletedProcess[A
     return subprocess.CompletedProcess(process.args, process.returncode, out, err)
 
 
+def forking_command(*preload: str) -> list[str]:
+    """The words that run the program in a fork from a shell or a library; its arguments go behind them."""
+    _forking_process()
+    client = str(Path(__file__).with_name("forked_client.py"))
+    return [sys.executable, "-I", "-S", client, str(_client_socket()), ",".join(preload)]
+
+
 def is_forkable(environment: dict[str, str]) -> bool:
     """Whether a program with this environment is like one that is forked: it writes UTF-8 and has the same modules."""
     found = [environment.get(name) for name in LOCALE]
@@ -97,14 +107,25 @@ def is_forkable(environment: dict[str, str]) -> bool:
 
 
 @functools.cache
+def _client_socket() -> Path:
+    """Where the process that forks hears those who are no child of the tests: in a folder of its own."""
+    folder = tempfile.mkdtemp(prefix="refold-fork-", dir="/tmp")  # a socket's path has 107 bytes at most
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return Path(folder) / "socket"
+
+
+@functools.cache
 def _forking_process() -> socket.socket:
     """Start it; it ends with the process that asked for it, whose end of the socket closes."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     kept = {name: value for name, value in os.environ.items() if name not in LOCALE}
-    with theirs:
+    heard = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    heard.bind(str(_client_socket()))
+    heard.listen()
+    with theirs, heard:
         process = subprocess.Popen(
-            [sys.executable, __file__, str(theirs.fileno())],
-            pass_fds=[theirs.fileno()],
+            [sys.executable, __file__, str(theirs.fileno()), str(heard.fileno())],
+            pass_fds=[theirs.fileno(), heard.fileno()],
             env={**kept, "LANG": "C.UTF-8"},
             stdin=subprocess.DEVNULL,
         )
@@ -117,24 +138,24 @@ def _forking_process() -> socket.socket:
     return ours
 
 
-def serve(asked: socket.socket) -> None:
-    """Fork for each request; returns in the child that is to run the program, and at the end of requests."""
+def serve(asked: socket.socket, heard: socket.socket) -> None:
+    """Fork for each request of the tests, and of whoever connects; returns in a child, which runs the program."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the tests
-    for name in ROOMS:
-        room = importlib.import_module(name)
-        for module in pkgutil.walk_packages(room.__path__, f"{name}."):
-            if module.name not in NOT_LOADED:
-                importlib.import_module(module.name)
-    gc.freeze()  # pages that no collection touches stay shared
+    load_rooms()
     while True:
-        message, passed, _, _ = socket.recv_fds(asked, MESSAGE, 4)
-        if not message:
+        (ready, *_), _, _ = select.select([asked, heard], [], [])
+        with heard.accept()[0] if ready is heard else contextlib.nullcontext(asked) as line:
+            message, passed, _, _ = socket.recv_fds(line, MESSAGE, 4)
+        if not message and ready is asked:
             os._exit(0)
+        if not message:
+            continue
         request = json.loads(message)
         for name in request["preload"]:
             importlib.import_module(name)
         if os.fork() == 0:
             asked.close()
+            heard.close()
             watch(request, passed)
             return
         for number in passed:
@@ -142,6 +163,16 @@ def serve(asked: socket.socket) -> None:
         with contextlib.suppress(ChildProcessError):
             while os.waitpid(-1, os.WNOHANG)[0]:
                 pass
+
+
+def load_rooms() -> None:
+    """Import what the program may need."""
+    for name in ROOMS:
+        room = importlib.import_module(name)
+        for module in pkgutil.walk_packages(room.__path__, f"{name}."):
+            if module.name not in NOT_LOADED:
+                importlib.import_module(module.name)
+    gc.freeze()  # pages that no collection touches stay shared
 
 
 def watch(request: dict[str, Any], passed: list[int]) -> None:
@@ -183,5 +214,5 @@ def take_over(request: dict[str, Any], streams: list[int]) -> None:
 
 
 if __name__ == "__main__":
-    serve(socket.socket(fileno=int(sys.argv[1])))
+    serve(*(socket.socket(fileno=int(number)) for number in sys.argv[1:]))
     runpy.run_module("refold.cli", run_name="__main__", alter_sys=True)

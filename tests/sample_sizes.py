@@ -2,7 +2,8 @@
 
 import os
 from collections.abc import Iterable
-from typing import TypeVar
+from itertools import combinations, product
+from typing import Any, TypeVar
 
 WHOLE = bool(os.environ.get("REFOLD_WHOLE"))
 _Case = TypeVar("_Case")
@@ -19,3 +20,24 @@ def sample(cases: Iterable[_Case], count: int) -> list[_Case]:
 def few_or_all(few: int, everything: int) -> int:
     """A number of runs, examples or messages: the small one, and in `make torture` the large one."""
     return everything if WHOLE else few
+
+
+def cover_pairs(*axes: Iterable[Any]) -> list[tuple[Any, ...]]:
+    """Cases in which every two values of different axes meet; in `make torture` all combinations."""
+    values = [list(axis) for axis in axes]
+    every = list(product(*(range(len(axis)) for axis in values)))
+    if not WHOLE:
+        every = _choose_pairs(every)
+    return [tuple(axis[at] for axis, at in zip(values, case, strict=True)) for case in every]
+
+
+def _choose_pairs(cases: list[tuple[int, ...]]) -> list[tuple[int, ...]]:
+    """The case with the most new pairs, the first one of several, until no pair is new."""
+    pairs = {case: set(combinations(enumerate(case), 2)) for case in cases}
+    left = set().union(*pairs.values())
+    chosen = []
+    while left:
+        best = max(cases, key=lambda case: len(pairs[case] & left))
+        chosen.append(best)
+        left -= pairs[best]
+    return chosen

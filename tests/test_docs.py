@@ -1,14 +1,15 @@
 """Every Python example in the documents runs with what its page names, and passes a strict type checker."""
 
-import ast
 import os
 import re
 import subprocess
 import sys
 import tomllib
 from functools import cache
+from importlib.machinery import SourceFileLoader
 from importlib.metadata import PackageNotFoundError, packages_distributions, requires
 from pathlib import Path
+from types import CodeType
 
 import pytest
 
@@ -65,19 +66,39 @@ def find_missing(text):
     )
 
 
+@pytest.fixture(scope="module")
+def plain_pages(tmp_path_factory):
+    """How the examples went of the pages that name no extra: they run in forks of one process."""
+    texts = {page: page.read_text(encoding="utf-8") for page in EXAMPLES if page.parent != WITH_PROVIDER}
+    pages = [page for page, text in texts.items() if not find_extras(text) & EXTRAS.keys()]
+    folder = tmp_path_factory.mktemp("pages")
+    ran = run_pages(pages, find_missing(""), folder)
+    assert ran.returncode == 0, ran.stderr[-3_000:]
+    said = [(folder / str(number) / "said").read_text(encoding="utf-8") for number in range(len(pages))]
+    return dict(zip(pages, zip(map(int, ran.stdout.split()), said, strict=True), strict=True))
+
+
 @pytest.mark.parametrize("page", [page for page in EXAMPLES if page.parent != WITH_PROVIDER], ids=name_page)
-def test_examples_run_with_what_the_page_names(page, tmp_path):
+def test_examples_run_with_what_the_page_names(page, plain_pages, tmp_path):
     """In a process without any package that the page does not name, and with an empty home."""
+    if page in plain_pages:
+        status, said = plain_pages[page]
+        assert status == 0, said[-3_000:]
+        return
     missing = find_missing(page.read_text(encoding="utf-8"))
-    environment = {key: value for key, value in os.environ.items() if not key.startswith("REFOLD_")}
-    environment |= {"HOME": str(tmp_path), "XDG_DATA_HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path)}
-    command = [sys.executable, str(RUNNER), str(page), ",".join(missing)]
     if page.stem == "team":
         with server() as address:
-            ran = run(command, tmp_path, environment | {"REFOLD_STORE": address})
+            ran = run_pages([page], missing, tmp_path, {"REFOLD_STORE": address})
     else:
-        ran = run(command, tmp_path, environment)
+        ran = run_pages([page], missing, tmp_path)
     assert ran.returncode == 0, ran.stderr[-3_000:]
+
+
+def run_pages(pages, missing, folder, more=()):
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("REFOLD_")}
+    environment |= dict.fromkeys(("HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME"), str(folder)) | dict(more)
+    command = [sys.executable, str(RUNNER), ",".join(map(str, pages)), ",".join(missing)]
+    return run(command, folder, environment)
 
 
 def run(command, folder, environment):
@@ -150,11 +171,17 @@ OTHERS_SAY = ("command not found", "No matching distribution")
 
 
 def read_literals():
-    """Every text in the source, the fixed parts of f-strings included."""
-    for path in (ROOT / "src" / "refold").rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Constant) and isinstance(node.value, str):
-                yield node.value
+    """Every text in the source, the fixed parts of f-strings included: the constants of the compiled code."""
+    files = [SourceFileLoader(path.stem, str(path)) for path in (ROOT / "src" / "refold").rglob("*.py")]
+    left = [file.get_code(file.name) for file in files]
+    while left:
+        value = left.pop()
+        if isinstance(value, CodeType):
+            left += value.co_consts
+        elif isinstance(value, tuple | frozenset):
+            left += value
+        elif isinstance(value, str):
+            yield value
 
 
 def test_every_message_of_the_troubleshooting_page_is_one_that_refold_says():

@@ -37,7 +37,7 @@ from openai.types.responses.response_output_item import McpCall
 from refold.adapters.openai_agents import RefoldSession, recall_tool
 
 WINDOW = 4_000
-OUTPUT = "a line of output that a tool has written " * 48
+OUTPUT = "a line of output that a tool has written " * 80
 
 
 @function_tool
@@ -84,14 +84,14 @@ def test_the_items_are_those_that_the_sdk_would_keep_itself(wire):
     session = make_session()
 
     async def work(config):
-        await talk(make_agent(), session, session.run_config(config), range(1, 5))
+        await talk(make_agent(), session, session.run_config(config), range(1, 4))
         provider.refuse_next = 1
-        await talk(make_agent(), session, session.run_config(config), range(5, 8))
+        await talk(make_agent(), session, session.run_config(config), range(4, 6))
         return await session.get_items()
 
     async def plainly(config):
         own = SQLiteSession("t")
-        await talk(make_agent(), own, config, range(1, 8))
+        await talk(make_agent(), own, config, range(1, 6))
         items = await own.get_items()
         own.close()
         return items
@@ -114,7 +114,7 @@ def test_a_handoff_goes_on_in_the_same_conversation():
         config = session.run_config(config)
         second = Agent("second", instructions="You look too.", model="gpt-4o", tools=[look])
         first = make_agent(handoffs=[second])
-        await talk(first, session, config, range(1, 7))
+        await talk(first, session, config, range(1, 5))
         handed = await Runner.run(first, "CALL transfer_to_second {}", session=session, run_config=config)
         await talk(second, session, config, range(7, 10))
         return handed
@@ -125,7 +125,7 @@ def test_a_handoff_goes_on_in_the_same_conversation():
     assert provider.problems == []
     log = [entry.value for entry in session.session().log(kinds=["said"])]
     users = [item["content"] for item in log if item.get("role") == "user"]
-    assert len(users) == 10
+    assert len(users) == 8
     assert "You look too." in str(provider.requests[-1].body["instructions"])
 
 
@@ -229,7 +229,7 @@ def test_a_conversation_is_the_same_whatever_a_limit_or_a_filter_leaves(cut):
 
     async def work(config):
         config = session.run_config(replace(config, **cut))
-        await talk(make_agent(), session, config, range(1, 7))
+        await talk(make_agent(), session, config, range(1, 5))
 
     with Provider() as provider:
         drive(provider, work)
@@ -246,7 +246,7 @@ def test_an_agent_that_is_a_tool_is_apart_in_every_run(limit):
         config = session.run_config(replace(config, session_settings=SessionSettings(limit=limit)))
         inner = Agent("inner", instructions="You help.", model="gpt-4o", tools=[look])
         outer = make_agent(tools=[look, inner.as_tool("ask_inner", "Ask the inner agent.")])
-        for number in (2, 5, 8):
+        for number in (2, 5):
             await talk(outer, session, config, [number, number + 1])
             question = f'Turn {number}: CALL ask_inner {{"input": "Turn {number}: hello"}}'
             await Runner.run(outer, question, session=session, run_config=config)
@@ -255,7 +255,7 @@ def test_an_agent_that_is_a_tool_is_apart_in_every_run(limit):
         drive(provider, work)
     assert provider.problems == []
     names = {each.name for each in session.sessions.store.sessions()}
-    assert len(names) == 5, "the items, the conversation, and the inner agent's three"
+    assert len(names) == 4, "the items, the conversation, and the inner agent's two"
     said = [entry.value for entry in session.session().log(kinds=["said"])]
     assert not [item for item in said if str(item.get("content")).endswith(": hello")]
 
@@ -391,7 +391,7 @@ def test_the_model_recalls_what_was_folded():
     async def work(config):
         config = session.run_config(config)
         agent = make_agent(tools=[recall_tool(), look])
-        await talk(agent, session, config, range(1, 7))
+        await talk(agent, session, config, range(1, 5))
         return await Runner.run(agent, "RECALL thing 1", session=session, run_config=config)
 
     with Provider(limit=WINDOW) as provider:
@@ -419,7 +419,7 @@ def test_a_second_refusal_is_the_provider_s_error_and_is_logged(turn, caplog):
 
     async def work(config):
         config = session.run_config(config)
-        await talk(make_agent(), session, config, range(1, 8))
+        await talk(make_agent(), session, config, range(1, 6))
         caplog.clear()
         provider.refuse_next = 2
         await talk(make_agent(), session, config, [turn])
@@ -437,7 +437,7 @@ def test_a_recovered_refusal_leaves_no_error_in_the_log(caplog):
 
     async def work(config):
         config = session.run_config(config)
-        await talk(make_agent(), session, config, range(1, 8))
+        await talk(make_agent(), session, config, range(1, 6))
         provider.refuse_next = 1
         await talk(make_agent(), session, config, [8])
         provider.refuse_next = 1
@@ -507,7 +507,7 @@ def test_a_summariser_may_be_a_model_of_the_sdk():
     async def work(config):
         async with AsyncOpenAI(base_url=helper.url, api_key="none") as client:
             session = make_session(ask=OpenAIResponsesModel("gpt-4o-mini", client))
-            await talk(make_agent(), session, session.run_config(config), range(1, 11))
+            await talk(make_agent(), session, session.run_config(config), range(1, 8))
             return session.session().folds()
 
     with Provider(limit=WINDOW) as provider, Provider() as helper:

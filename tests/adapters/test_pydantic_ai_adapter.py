@@ -49,7 +49,7 @@ from sample_sizes import sample
 
 WIRES = ("openai", "responses", "anthropic")
 WINDOW = 4_000
-OUTPUT = "a line of output that a tool has written " * 48
+OUTPUT = "a line of output that a tool has written " * 80
 PICTURE = BinaryContent(data=b"\x89PNG" + bytes(60), media_type="image/png")
 PAPER = BinaryContent(data=b"%PDF-1.7 " + bytes(60), media_type="application/pdf")
 
@@ -125,7 +125,7 @@ def test_a_long_talk_folds_and_the_history_is_as_without_refold(wire):
     def run(limit, capability):
         with Provider(limit=limit, parallel=True) as provider:
             agent = make_agent(make_model(wire, provider), capability, instructions="You look at values.")
-            return provider, drive(agent, talk(agent, range(1, 10)))
+            return provider, drive(agent, talk(agent, range(1, 7)))
 
     capability = make_refold()
     provider, history = run(WINDOW, capability)
@@ -202,8 +202,8 @@ def test_a_history_saved_as_json_goes_on_with_the_same_request(wire, tmp_path):
                 capability.close()
             return provider.requests[-1].messages
 
-    whole = run(range(1, 13), store=f"sqlite:{tmp_path}/one.db")
-    resumed = run(range(1, 11), range(11, 13), store=f"sqlite:{tmp_path}/two.db")
+    whole = run(range(1, 9), store=f"sqlite:{tmp_path}/one.db")
+    resumed = run(range(1, 7), range(7, 9), store=f"sqlite:{tmp_path}/two.db")
     assert resumed == whole
 
 
@@ -213,7 +213,7 @@ def test_a_conversation_store_goes_on():
     store = stores.InMemoryConversationStore()
 
     async def run(agent):
-        for number in range(1, 13):
+        for number in range(1, 9):
             known = await store.load("kept")
             told = {"conversation_id": "kept"} if known is None else {"conversation": known}
             result = await agent.run(f"Turn {number}: what is thing {number}?", **told)
@@ -225,7 +225,7 @@ def test_a_conversation_store_goes_on():
     assert provider.problems == []
     session = capability.session("kept")
     assert session.folds()
-    assert len(session.log(kinds=["said"])) == 12 * 4 - 1
+    assert len(session.log(kinds=["said"])) == 8 * 4 - 1
 
 
 @pytest.fixture
@@ -278,7 +278,7 @@ def test_two_runs_at_once_on_one_capability_do_not_mix():
     capability = make_refold()
 
     async def run(agent):
-        return await asyncio.gather(*(talk(agent, range(1, 10), key=key) for key in ("ann", "bob")))
+        return await asyncio.gather(*(talk(agent, range(1, 7), key=key) for key in ("ann", "bob")))
 
     with Provider(limit=WINDOW) as provider:
         provider.refuse_once_over = 2_000
@@ -295,9 +295,9 @@ def test_the_model_of_a_fallback_is_measured_against_its_own_window():
     capability = Refold(store="memory:")
 
     async def run(agent, first):
-        history = await talk(agent, range(1, 17))
+        history = await talk(agent, range(1, 11))
         first.fail_next(503, times=9)
-        await talk(agent, [17], history)
+        await talk(agent, [11], history)
 
     with Provider() as first, Provider(limit=8_192) as second:
         model = FallbackModel(make_model("openai", first), make_model("openai", second, "gpt-4"))
@@ -314,7 +314,7 @@ def test_the_model_recalls_what_was_folded():
     capability = make_refold()
 
     async def run(agent):
-        history = await talk(agent, range(1, 13))
+        history = await talk(agent, range(1, 9))
         asked = await agent.run("RECALL thing 1", message_history=history, conversation_id="t")
         return asked.all_messages()
 
@@ -331,7 +331,7 @@ def test_recall_is_offered_as_the_options_say():
     def run(capability):
         with Provider(limit=WINDOW) as provider:
             agent = make_agent(make_model("openai", provider), capability)
-            drive(agent, talk(agent, range(1, 13)))
+            drive(agent, talk(agent, range(1, 9)))
             return [request.tool_names for request in provider.requests]
 
     always = run(make_refold(recall_name="read_back"))
@@ -364,19 +364,19 @@ def test_unfold_between_two_turns_shows_in_the_next_request():
     capability = make_refold(window=100_000)
 
     async def run(agent):
-        history = await talk(agent, range(1, 13))
+        history = await talk(agent, range(1, 9))
         session = await capability.asession("t")
-        await session.compact()
-        history = await talk(agent, [13], history)
+        await session.compact(target=2_000)
+        history = await talk(agent, [9], history)
         await session.unfold()
-        await talk(agent, [14], history)
+        await talk(agent, [10], history)
 
     with Provider() as provider:
         agent = make_agent(make_model("openai", provider), capability)
         drive(agent, run(agent))
     sizes = [len(request.messages) for request in provider.requests]
     assert sizes[-4] < sizes[-5]
-    assert sizes[-1] == 14 * 4 - 1
+    assert sizes[-1] == 10 * 4 - 1
     assert provider.problems == []
 
 
@@ -433,7 +433,7 @@ def test_calls_that_wait_for_approval_are_kept_until_they_are_answered():
         def delete(name: str = "") -> str:
             return f"deleted {name}"
 
-        history = drive(agent, talk(agent, range(1, 9)))
+        history = drive(agent, talk(agent, range(1, 6)))
         asked = ask(agent, 'CALL delete {"name": "x"}', message_history=history, conversation_id="t")
         assert isinstance(asked.output, DeferredToolRequests)
         answers = DeferredToolResults(approvals={call.tool_call_id: True for call in asked.output.approvals})
@@ -471,7 +471,7 @@ def test_a_summariser_may_be_a_model_of_the_framework():
 
         async def run():
             async with summariser:
-                await talk(agent, range(1, 13))
+                await talk(agent, range(1, 9))
 
         drive(agent, run())
     assert helper.requests

@@ -51,7 +51,7 @@ def test_short_work_has_no_exponent():
     ("cost", "steepest"),
     [
         (lambda size: size, 1),
-        (lambda size: size if size > 20_000 else 1, 1),  # as of a limit that the smaller sizes are below
+        (lambda size: size if size > 2_000 else 1, 1),  # as of a limit that the smaller sizes are below
         (lambda size: size**2, 2),
     ],
 )
@@ -59,6 +59,6 @@ def test_a_step_is_steep_only_if_it_is_so_at_larger_sizes(cost, steepest, monkey
     monkeypatch.setattr(hostile_answers, "STEPS", {})
     monkeypatch.setattr(hostile_answers, "_fold", lambda text: cost(len(text)))
     monkeypatch.setattr(hostile_answers, "_measure", lambda work, text: float(work(text)))
-    row = hostile_answers.measure_pattern("dots", base=10_000)
+    row = hostile_answers.measure_pattern("dots", base=1_000)
     assert row["steepest"] == pytest.approx(steepest)
-    assert row["milliseconds"] == [2_000 * cost(10_000 * times) for times in hostile_answers.SIZES]
+    assert row["milliseconds"] == [2_000 * cost(1_000 * times) for times in hostile_answers.SIZES]

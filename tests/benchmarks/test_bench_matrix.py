@@ -9,14 +9,22 @@ import pytest
 from bench import peering
 from bench.matrix import __main__ as matrix
 from bench.matrix import page
-from bench.matrix.subjects import CASES
+from bench.matrix.subjects import CASES, Subject, judged
 
 ROOT = Path(__file__).parents[2]
 
 
+@pytest.fixture(scope="module")
+def ours():
+    """Our default policy in a process that all cases share, as those of a column do."""
+    with peering.Peer(peering.OURS, "refold", counter=matrix.exact.make_counter("o200k")) as peer:
+        yield Subject(peer)
+
+
 @pytest.mark.parametrize("name", ["A1", "C2", "E3", "F1", "N2"])
-def test_a_case_runs_against_us(name, capsys):
-    cell = matrix.column(peering.OURS, "refold", name)["cells"][name]
+def test_a_case_runs_against_us(name, ours):
+    (case,) = (each for each in CASES if each.name == name)
+    cell = judged(case, ours)
     assert cell["verdict"] == "survives", cell
 
 
@@ -26,12 +34,22 @@ def test_every_class_of_the_catalogue_has_a_case():
     assert all(case.issues and case.must for case in CASES)
 
 
-def test_the_program_writes_json(tmp_path):
+def test_every_policy_has_a_column(monkeypatch, tmp_path):
     out = tmp_path / "m.json"
-    words = ["-m", "bench.matrix", "--peers", "none", "--only", "refold", "--case", "E3", "--json", str(out)]
-    subprocess.run([sys.executable, *words], cwd=ROOT, check=True, capture_output=True, timeout=120)
+    monkeypatch.setattr(matrix, "column", lambda pin, way, _case: {"name": pin.name, "way": way, "cells": {}})
+    words = ["--peers", "none", "--only", "refold", "--case", "E3", "--json", str(out)]
+    monkeypatch.setattr(sys, "argv", ["bench.matrix", *words])
+    matrix.main()
     columns = json.loads(out.read_text())["columns"]
     assert [column["way"] for column in columns] == list(matrix.POLICIES)
+
+
+def test_the_program_writes_json(tmp_path):
+    out = tmp_path / "m.json"
+    words = ["-m", "bench.matrix", "--peers", "none", "--only", "opal", "--case", "E3", "--json", str(out)]
+    subprocess.run([sys.executable, *words], cwd=ROOT, check=True, capture_output=True, timeout=120)
+    (column,) = json.loads(out.read_text())["columns"]
+    assert (column["name"], column["way"], [*column["cells"]]) == ("refold", "opal", ["E3"])
 
 
 def test_the_page_comes_from_the_results():

@@ -358,7 +358,7 @@ def test_the_program_writes_one_table_for_each_reader(tmp_path, monkeypatch, cap
         "ReaderModel",
         lambda model, cache: WordReader(name=model.stem, reply=lambda prompt: "Done."),
     )
-    words = [str(tmp_path), "--model", "a.gguf", "--model", "b.gguf", "--cuts", "2", "--jobs", "1"]
+    words = [str(tmp_path), "--model", "a.gguf", "--model", "b.gguf", "--cuts", "1", "--jobs", "1"]
     words += ["--kind", AGENT_RUNS, "--share", "0.25", "--window", "16000", "--summaries"]
     words += ["--json", str(tmp_path / "out.json"), "--markdown", str(tmp_path / "out.md")]
     monkeypatch.setattr(sys, "argv", ["surprise", *words, "--views", str(tmp_path / "examples")])

@@ -9,6 +9,7 @@ import pytest
 
 import refold
 from refold.testing import Scripted, call, result, summary, user
+from sample_sizes import few_or_all
 
 TALK = [user(f"question {number}: " + "some words about the work " * 200) for number in range(12)]
 ASKED = refold.compact(TALK, window=4_000, ask=Scripted("They spoke of the work.", window=2_000))
@@ -57,13 +58,13 @@ def test_a_list_that_needed_no_repair_says_so():
 HOSTILE = "<script>alert('x')</script> & \"quotes\""
 LONG = [
     {"role": ("user", "assistant")[turn % 2], "content": f"step {turn} {HOSTILE} " + "found it. " * 200}
-    for turn in range(400)
+    for turn in range(few_or_all(150, 400))
 ]
 
 
 @functools.cache
 def results():
-    """One of each result, for a history of half a million characters."""
+    """One of each result, for a history that is several times as long as the window."""
     outcome = refold.compact(LONG, window=32_000)
     first, asked = outcome.history[0], []
     session = refold.open("s", window=32_000, store="memory:", ask=lambda ask: asked.append(ask) or "short")
@@ -106,7 +107,7 @@ def test_a_small_value_prints_as_a_dataclass_does():
 def test_an_outcome_prints_what_it_did():
     text = repr(results()[3])
     assert text.startswith("Outcome(compacted=True, fits=True, met_target=True, stages=('digest',")
-    assert "messages_before=400" in text
+    assert f"messages_before={len(LONG)}" in text
 
 
 def test_results_show_a_meter_and_what_left_in_a_notebook():

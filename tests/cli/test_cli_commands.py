@@ -70,7 +70,7 @@ def test_measure_keeps_within_the_columns(columns, monkeypatch):
     "command",
     [
         ["plan", LONG, "--window", "32k"],
-        ["replay", LONG, "--window", "32k"],
+        ["replay", LONG, "--window", "64k"],
         ["models", "gpt-4o"],
         ["config"],
         ["--help"],

@@ -1,14 +1,16 @@
 """`refold completion`: the scripts in real shells, where they are installed; else their form."""
 
 import re
+import shlex
 import shutil
 import subprocess
-import sys
 from argparse import SUPPRESS
 
 import pexpect
 import pytest
 from cli_running import COMMANDS, parser_of, run_cli, saved, talk
+
+from forked_program import forking_command, run_forked
 
 SHELLS = ("bash", "zsh", "fish")
 
@@ -19,9 +21,8 @@ def scripts(tmp_path_factory):
     folder = tmp_path_factory.mktemp("scripts")
     found = {}
     for shell in SHELLS:
-        program = [sys.executable, "-m", "refold.cli", "completion", shell]
         found[shell] = folder / f"refold.{shell}"
-        found[shell].write_bytes(subprocess.run(program, capture_output=True, check=True).stdout)
+        found[shell].write_bytes(run_forked("completion", shell).stdout)
     return found
 
 
@@ -31,7 +32,7 @@ def path(tmp_path):
     folder = tmp_path / "bin"
     folder.mkdir()
     program = folder / "refold"
-    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m refold.cli "$@"\n')
+    program.write_text(f'#!/bin/sh\nexec {shlex.join(forking_command())} "$@"\n')
     program.chmod(0o755)
     return folder
 

@@ -11,10 +11,11 @@ import os
 import re
 import shlex
 import subprocess
-import sys
 
 import pytest
 from cli_running import COMMANDS, ROOT, Done, parser_of, process, run_cli
+
+from forked_program import forking_command
 
 PAGE = ROOT / "docs" / "cli.md"
 BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -60,7 +61,7 @@ def printed(command: str) -> list[str]:
         return (done.out + done.err).splitlines()
     if " | " in command and not re.search(r"[>;&$]", command):
         return piped(command.split(" | ")).splitlines()
-    script = f'refold() {{ {shlex.quote(sys.executable)} -m refold.cli "$@"; }}\n{command}'
+    script = f'refold() {{ {shlex.join(forking_command())} "$@"; }}\n{command}'
     ran = subprocess.run(
         ["sh", "-c", script], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=300, check=False
     )

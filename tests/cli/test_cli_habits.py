@@ -5,7 +5,7 @@ import re
 import subprocess
 
 import pytest
-from cli_running import COMMANDS, PROGRAM, parser_of, process, run_cli, saved, talk
+from cli_running import COMMANDS, parser_of, process, run_cli, saved, start, talk
 
 PLAIN = {"LANG": "C", "LC_ALL": "C", "NO_COLOR": "1"}
 LOOKS = {
@@ -80,11 +80,10 @@ def test_nobody_reads(name):
     """The reader is gone before the first word: status 141 and silence, as for every program of a pipe."""
     reads, writes = os.pipe()
     os.close(reads)
-    done = subprocess.run(
-        [*PROGRAM, *LOOKS[name]], stdout=writes, stderr=subprocess.PIPE, check=False, timeout=300
-    )
+    with start(LOOKS[name], dict(os.environ), stdout=writes, stderr=subprocess.PIPE) as program:
+        _, said = program.communicate(timeout=300)
     os.close(writes)
-    assert (done.returncode, done.stderr) == (141, b"")
+    assert (program.returncode, said) == (141, b"")
 
 
 @pytest.mark.usefixtures("_things")

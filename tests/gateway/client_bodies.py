@@ -6,6 +6,7 @@ the cache mark moves, a text block becomes a string, arguments are formatted ane
 
 import json
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 FILLER = (
@@ -13,6 +14,7 @@ FILLER = (
 )
 
 
+@cache
 def output(step: int, words: int) -> str:
     """The output of a tool: the same for a step each time."""
     return "".join(FILLER.format(n=step * 100 + line) for line in range(max(1, words // 16)))

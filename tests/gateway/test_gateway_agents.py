@@ -10,13 +10,14 @@ from recording_upstream import LIMIT, running_gateway
 from refold.gateway import HistoryOptions
 from refold.stores import open_store
 from refold.testing import Provider
+from sample_sizes import few_or_all
 
 WINDOW = 4_000
-TURNS = 14
+TURNS = few_or_all(8, 14)
 CHAT_TOOL = {"type": "function", "function": {"name": "look", "parameters": {"type": "object"}}}
 MESSAGES_TOOL = {"name": "look", "input_schema": {"type": "object"}}
 RESPONSES_TOOL = {"type": "function", "name": "look", "parameters": {"type": "object"}}
-RESULT = "The box holds a lamp, two maps and a letter from Marta about the harbour. " * 16
+RESULT = "The box holds a lamp, two maps and a letter from Marta about the harbour. " * 28
 
 
 class Agent:

@@ -15,11 +15,12 @@ from recording_upstream import LIMIT, answer_json, play_request, post, running_g
 
 import refold
 from refold.gateway import HistoryOptions
+from sample_sizes import few_or_all
 
 WINDOW = 30_000
 STEPS = 36
 SMALL_WINDOW = 8_000
-MANY_STEPS = range(36, 70)
+MANY_STEPS = range(36, 70, few_or_all(2, 1))
 """Many short steps in a small window need summaries: what is long is shortened without a model."""
 CLIENTS = [
     pytest.param(ClaudeCode(words=500), "anthropic", id="claude-code"),

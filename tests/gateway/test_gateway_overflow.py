@@ -216,8 +216,8 @@ def test_refusals_that_may_mean_anything_leave_no_fold_behind(upstream, store, w
         request = client.request(STEPS + 3)
         assert play(gateway, request).header("x-refold-fold") == "none"
         assert upstream.seen[-1].body == request.bytes
-        folds = {play(gateway, client.request(step)).header("x-refold-fold") for step in range(30, 60)}
-    assert ("made" in folds) == (window is not None)
+        later = (play(gateway, client.request(step)).header("x-refold-fold") for step in range(30, 60, 2))
+        assert ("made" in later) == (window is not None)
 
 
 TOO_LARGE = {

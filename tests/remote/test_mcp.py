@@ -13,10 +13,9 @@ import pytest
 from mcp import Client, StdioServerParameters
 
 import refold
-from forked_program import Forked, run_forked
+from forked_program import Forked, forking_command, run_forked
 
 LIBRARY = ("refold.remote.mcp_server",)
-PROGRAM = [sys.executable, "-m", "refold.cli", "mcp"]
 WAIT = 60.0
 
 
@@ -42,8 +41,9 @@ def asked(store, calls, *options):
 
     async def talk():
         environment = {name: value for name, value in os.environ.items() if not name.startswith("REFOLD_")}
+        program, *words = forking_command(*LIBRARY)
         server = StdioServerParameters(
-            command=PROGRAM[0], args=[*PROGRAM[1:], "--store", store, *options], env=environment
+            command=program, args=[*words, "mcp", "--store", store, *options], env=environment
         )
         async with asyncio.timeout(WAIT), Client(server) as client:
             tools = (await client.list_tools()).tools

@@ -30,7 +30,7 @@ def test_it_is_compared_with_the_first_policy_of_its_window(others, words):
 
 def test_the_facts_that_it_keeps_are_told():
     runs = [
-        play(agent(300), policy, window=200_000, summaries="passed over") for policy in ("none", "thrifty")
+        play(agent(100), policy, window=70_000, summaries="passed over") for policy in ("none", "thrifty")
     ]
     saving = compare_with_thrifty(runs[:1], runs[1])
     assert saving.facts == runs[1].facts

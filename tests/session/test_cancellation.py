@@ -86,7 +86,7 @@ def test_cancelled_at_the_nth_await(act, background):
 
     async def all_of_them():
         finished = False
-        step = few_or_all(12, 1)
+        step = few_or_all(20, 1)
         later = range(
             3 + (background + 2 * list(ACTS).index(act)) % step, 61, step
         )  # not the same for each act

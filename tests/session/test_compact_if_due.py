@@ -60,7 +60,7 @@ def test_at_the_trigger_and_not_before():
 @pytest.mark.parametrize("answer", [SUMMARY, None])
 @pytest.mark.parametrize("shape", [*SHAPES, "refold"])
 def test_with_a_model_and_without(shape, answer):
-    whole = values(50) if shape == "refold" else wired(values(50), shape)
+    whole = values(30) if shape == "refold" else wired(values(30), shape)
     model = None if answer is None else Scripted(answer)
     with opened(ask=model, window=6_000) as session:
         ready = session.prepare(whole)
@@ -590,8 +590,8 @@ def test_calls_without_ids_are_folded(tmp_path, shape, way):
         return opened(store=f"sqlite:{tmp_path}/store.db")
 
     session, given, before = reopened(), [user("Go on.")], []
-    for turn in range(24):
-        new = WITHOUT_IDS[shape]("read", f"page {turn:03} " + "omega psi chi " * 200)
+    for turn in range(few_or_all(16, 24)):
+        new = WITHOUT_IDS[shape]("read", f"page {turn:03} " + "omega psi chi " * 320)
         if turn == 5:  # interrupted
             new = [new[0], user("Stop that.")]
         if way == "said":

@@ -76,7 +76,7 @@ def store(request, tmp_path):
 
 @pytest.mark.parametrize(("store", "kind"), CASES, indirect=["store"])
 def test_ten_folds_keep_pairs_words_and_handles(kind, store):
-    whole = history(kind, few_or_all(30, 72))
+    whole = history(kind, few_or_all(25, 72))
     shape = None if kind == "refold" else kind.split()[0]
     named = set()
     session = opened(store=store, window=WINDOW)

@@ -12,7 +12,7 @@ import refold
 from refold.stores import open_store
 from sample_sizes import few_or_all
 
-RUNS = int(os.environ.get("REFOLD_EXAMPLES", few_or_all(4, 40)))
+RUNS = int(os.environ.get("REFOLD_EXAMPLES", few_or_all(3, 40)))
 
 
 class World:

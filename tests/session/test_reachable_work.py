@@ -45,9 +45,9 @@ def make_run():
     return messages
 
 
-@pytest.fixture(params=[None, "All parts were run."], ids=["no model", "model"])
+@pytest.fixture(scope="module", params=[None, "All parts were run."], ids=["no model", "model"])
 def folded(request):
-    """A session after a fold to a twelfth of its tokens, with all messages that were said."""
+    """A session after a fold to a twelfth of its tokens, with all messages that were said; no test changes it."""
     ask = Scripted(request.param, window=200_000) if request.param else None
     messages = make_run()
     with refold.open("run", store="memory:", window="128k", ask=ask) as session:

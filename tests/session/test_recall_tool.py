@@ -24,7 +24,7 @@ def test_no_tool_while_nothing_is_folded():
 
 @pytest.mark.parametrize("shape", [*SHAPES, "refold"])
 def test_the_definition_in_each_shape(shape):
-    whole = values(50) if shape == "refold" else wired(values(50), shape)
+    whole = values(30) if shape == "refold" else wired(values(30), shape)
     with opened(window=6_000, ask=Scripted("A summary of the talk.")) as session:
         assert session.prepare(whole).fold
         tool = session.recall_tool()
@@ -127,6 +127,13 @@ def test_the_words_of_a_tool_are_not_the_users():
         assert "#3 tool: refund_id 77" in session.answer_recall({"query": "refund_id"})
 
 
+@pytest.fixture(scope="module")
+def folded():
+    """A session that many tests ask and none changes."""
+    session, _, _ = folding()
+    return session
+
+
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -155,9 +162,8 @@ def test_the_words_of_a_tool_are_not_the_users():
     ],
     ids=range(22),
 )
-def test_hostile_arguments_are_answered(arguments):
-    session, _, _ = folding()
-    answer = session.answer_recall(arguments)
+def test_hostile_arguments_are_answered(arguments, folded):
+    answer = folded.answer_recall(arguments)
     assert isinstance(answer, str)
     assert answer
 

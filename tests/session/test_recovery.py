@@ -8,6 +8,7 @@ from talks import SUMMARY, dumped, opened, reply, sound, talk, usage, user, valu
 import refold
 from refold.errors import Overflow
 from refold.testing import Scripted
+from sample_sizes import cover_pairs
 
 POLICIES = ("refold", "ripple", "codebuddy", "umwelten", "neurolink", "opal")
 OPAL_SUMMARY = (
@@ -36,10 +37,10 @@ def size(messages, policy, **parts):
     return refold.measure(messages, policy=policy, model="gpt-4o", **parts).breakdown.total
 
 
-@pytest.mark.parametrize("model", [False, True], ids=["no model", "model"])
-@pytest.mark.parametrize("numbers", [False, True], ids=["no numbers", "numbers"])
-@pytest.mark.parametrize("ratio", [1.1, 4.5, 20])
-@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize(
+    ("policy", "ratio", "numbers", "model"),
+    cover_pairs(POLICIES, [1.1, 4.5, 20], [False, True], [False, True]),
+)
 def test_every_policy_recovers_whatever_the_estimate_says(policy, ratio, numbers, model):
     """The provider counts `ratio` times what we count, and takes nine tenths of what was sent."""
     history = wired(values(18), "openai")

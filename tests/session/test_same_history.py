@@ -11,6 +11,7 @@ from talks import SHAPES, SUMMARY, kinds, opened, reply, sound, stored, talk, us
 
 from refold.stores import open_store
 from refold.testing import Scripted
+from sample_sizes import cover_pairs
 
 OLD_LOGS = Path(__file__).parents[1] / "surface" / "logs" / "jsonl"
 
@@ -232,9 +233,10 @@ class TestMarksOfFolds:
         text = {"text": "Read them."} if wire == "converse" else {"type": "text", "text": "Read them."}
         return [{"role": "user", "content": [text]}]
 
-    @pytest.mark.parametrize("way", ["list", "reopened", "view", "both"])
-    @pytest.mark.parametrize("kind", READ)
-    @pytest.mark.parametrize("wire", ["anthropic", "converse", "openai"])
+    @pytest.mark.parametrize(
+        ("wire", "kind", "way"),
+        cover_pairs(["anthropic", "converse", "openai"], READ, ["list", "reopened", "view", "both"]),
+    )
     def test_a_view_has_the_one_mark_that_the_caller_sends(self, tmp_path, wire, kind, way):
         def reopened():
             return opened(store=f"sqlite:{tmp_path}/store.db", format=wire)
@@ -334,9 +336,9 @@ class TestEnvironment:
         assert "2026-11-15" not in json.dumps(ready.messages)
 
 
-@pytest.mark.parametrize("restarted", [False, True])
-@pytest.mark.parametrize("added", ["first", "later"])
-@pytest.mark.parametrize("shape", [*SHAPES, "converse"])
+@pytest.mark.parametrize(
+    ("shape", "added", "restarted"), cover_pairs([*SHAPES, "converse"], ["first", "later"], [False, True])
+)
 def test_a_field_that_only_one_side_has_begins_no_branch(shape, added, restarted):
     """Clients add fields of their own, and drop those that they do not know."""
     plain = wired(values(30), shape)
@@ -423,10 +425,11 @@ class TestOtherHead:
         first, *rest = talk(turns, size=800)
         return [user(head.format(day=day)), reply("Ask."), first, *rest]
 
-    @pytest.mark.parametrize("shape", ["openai", "anthropic"])
-    @pytest.mark.parametrize("restarted", [False, True])
-    @pytest.mark.parametrize("head", HEADS.values(), ids=HEADS)
+    @pytest.mark.parametrize(
+        ("head", "restarted", "shape"), cover_pairs(HEADS, [False, True], ["openai", "anthropic"])
+    )
     def test_it_keeps_every_fold_begins_no_branch_and_is_sent(self, head, restarted, shape):
+        head = HEADS[head]
         store, model = open_store("memory:"), Scripted(SUMMARY)
         session = opened(ask=model, format=shape, store=store)
         session.prepare(self.history(head, 15))

@@ -67,7 +67,7 @@ def test_gemini_calls_without_ids_go_on_and_fold():
 
 @pytest.mark.parametrize("shape", [*SHAPES, "refold"])
 def test_going_on_from_what_was_sent(shape):
-    turns = values(few_or_all(30, 60), size=200)
+    turns = values(few_or_all(20, 60), size=300)
     whole = turns if shape == "refold" else wired(turns, shape)
     with opened(window=8_000, ask=Scripted("A summary of the talk with its files and answers.")) as session:
         sent = []
@@ -81,7 +81,8 @@ def test_going_on_from_what_was_sent(shape):
 
 @pytest.mark.parametrize("shape", [*SHAPES, "refold"])
 def test_between_folds_what_is_sent_only_grows(shape):
-    whole = values(40) if shape == "refold" else wired(values(40), shape)
+    turns = values(few_or_all(25, 40))
+    whole = turns if shape == "refold" else wired(turns, shape)
     before, changes = [], 0
     with opened(window=6_000) as session:
         for count in range(1, len(whole) + 1):

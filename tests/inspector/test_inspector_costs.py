@@ -26,10 +26,10 @@ def spend(session, clock, hours, requests=1, tokens=10_000):
     """Some requests, each after so many hours."""
     for _ in range(requests):
         clock.time += hours * 3600
-        session.say({"role": "user", "content": "What does it do? " + "It reads tokens. " * 200})
+        session.say({"role": "user", "content": "What does it do? " + "It reads tokens. " * 40})
         session.prepare()
         session.observe({"usage": {"input_tokens": tokens, "output_tokens": 100}})
-        session.say({"role": "assistant", "content": "It writes them. " * 200})
+        session.say({"role": "assistant", "content": "It writes them. " * 40})
 
 
 @pytest.fixture

@@ -55,6 +55,11 @@ def responses(item):
     return [{"role": "user", "content": "Look."}, item]
 
 
+def convert(history, name):
+    """The same messages as OpenAI takes them."""
+    return refold.formats.get("openai").render(refold.formats.get(name).parse(history))
+
+
 def search_result(text, number=1):
     content = [{"type": "text", "text": text}]
     return {"type": "search_result", "source": f"s{number}", "title": "t", "content": content}
@@ -232,3 +237,35 @@ class TestLongLists:
         listed = ready.messages[-1]["tools"]
         assert [tool["name"] for tool in listed] == [tool["name"] for tool in tools]
         assert all(tool["input_schema"] == {"type": "object"} for tool in listed)
+
+
+def test_a_file_that_a_tool_fetched_is_not_cut():
+    """Where another result has words, it has bytes: they stay whole, or leave with it."""
+    source = {"type": "base64", "media_type": "application/pdf", "data": "JVBERi0x" * 9_000}
+    fetched = {"type": "web_fetch_result", "content": {"type": "document", "source": source}}
+    block = {"type": "web_fetch_tool_result", "tool_use_id": "s1", "content": fetched}
+    call = {"type": "server_tool_use", "id": "s1", "name": "web_fetch", "input": {"url": "https://x.org"}}
+    answer = {"role": "assistant", "content": [call, block, {"type": "text", "text": "Read it."}]}
+    history = [{"role": "user", "content": "Look."}, answer, {"role": "user", "content": "And now?"}]
+    for target in (20_000, 8_000, 2_000):
+        view = json.dumps(refold.compact(history, target=target, format="anthropic").messages)
+        assert source["data"] in view or "JVBERi0x" not in view
+    assert "JVBERi0x" not in json.dumps(convert(history, "anthropic"))
+
+
+def test_blocks_of_an_mcp_server_stay_blocks():
+    picture = {"type": "image", "data": "iVBORw0K" * 4_000, "mime_type": "image/png"}
+    blocks = [{"type": "text", "text": LOG}, picture]
+    history = interactions("")
+    history[2] = {"type": "mcp_server_tool_result", "call_id": "c1", "name": "f", "result": blocks}
+    history[1]["type"] = "mcp_server_tool_call"
+    ready = refold.compact([*history, *interactions("")[:1]], target=30_000, format="interactions")
+    results = [step["result"] for step in ready.messages if step["type"] == "mcp_server_tool_result"]
+    for block in (block for result in results for block in result):
+        assert block == picture or (block["type"] == "text" and "NEEDLE7" in block["text"])
+
+
+def test_fields_of_a_result_keep_their_names_in_another_format():
+    response = {"status": "ok", "errors": ["disk full"], "warnings": ["late"], "n": 3}
+    (*_, result) = convert(gemini(response), "gemini")
+    assert result["content"].split("\n")[1:] == ['errors: ["disk full"]', 'warnings: ["late"]', "n: 3"]

@@ -38,7 +38,7 @@ class TestText:
         )
         assert (
             writing.to_plain_text(parts)
-            == 'a\ncode: 0\n[block left out]\n{"a": 1}\n[image]\nodd: {"_raw": "[object that is not JSON]"}'
+            == 'a\ncode: 0\n[block left out]\nrows: {"a": 1}\n[image]\nodd: {"_raw": "[object that is not JSON]"}'
         )
         assert writing.to_plain_text(()) == ""
 

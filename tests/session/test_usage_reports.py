@@ -49,7 +49,8 @@ def test_tools_that_were_counted_before_they_were_named_teach_nothing():
 def test_a_size_that_no_text_has_lies_in_parts_that_were_not_named():
     """New messages do not grow by it."""
     assert (report(4_000, 1_000).ratio, report(4_001, 1_000).ratio) == (4.0, 1.0)
-    assert (report(160, 100).ratio, report(170, 100).ratio) == (1.6, 1.0)  # a hidden prompt of a few words
+    # A hidden prompt of a few words, or a tokenizer that makes more of them.
+    assert (report(160, 100).ratio, report(390, 100).ratio) == (1.6, pytest.approx(1 / 0.6))
     assert report(11_000, 100).scale == 1.0
 
 

@@ -31,8 +31,7 @@ FAILED: Final = frozenset({"error", "response.failed", "response.error"})
 """Events that may be a refusal; a chat server sends a chunk with `error` and no type."""
 _PROVIDERS: Final = {
     "choices": "openai_chat",
-    "candidates": "gemini",
-    "usageMetadata": "gemini",
+    **dict.fromkeys(("candidates", "usageMetadata", "promptFeedback"), "gemini"),
     "response": "openai_responses",
     **dict.fromkeys(("event_type", "messageStart", "contentBlockStart", "contentBlockDelta"), ""),
 }

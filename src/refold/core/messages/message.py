@@ -290,7 +290,8 @@ def _change_words(value: Any, keys: Sequence[str], change: Callable[[Any], Any])
         return change(value) if isinstance(value, str | dict | list) else value
     if keys[0] == "*" and isinstance(value, list):
         return [_change_words(item, keys[1:], change) for item in value]
-    if isinstance(value, dict) and keys[0] in value:
+    # Where some blocks have words, others have a file.
+    if isinstance(value, dict) and keys[0] in value and value.get("type") != "base64":
         return {**value, keys[0]: _change_words(value[keys[0]], keys[1:], change)}
     return value
 

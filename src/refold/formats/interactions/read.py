@@ -25,7 +25,7 @@ SPEAKERS: Final[Mapping[str, Role]] = {"user_input": "user", "model_output": "as
 """The steps that hold content, and who speaks in them."""
 CALL: Final = "function_call"
 RESULT: Final = "function_result"
-_DATA_PATHS: Final = {RESULT: "", "mcp_server_tool_result": ""}  # what Google's own tools gave is not changed
+_DATA: Final = frozenset({RESULT, "mcp_server_tool_result"})  # what Google's own tools gave is not changed
 _CALL_FIELDS: Final = frozenset({"type", "id", "name", "arguments"})
 _RESULT_FIELDS: Final = frozenset({"type", "call_id", "result", "is_error", "name"})
 _THOUGHT_FIELDS: Final = frozenset({"type", "signature"})
@@ -103,7 +103,8 @@ def _read_result(kind: str, item: dict[str, Any]) -> ToolResult:
     elif isinstance(result, list) and kind == RESULT:
         content = reading.read_blocks(result, ".result", _read_block)
     else:
-        content = () if result is None else (Opaque("result", result, _DATA_PATHS.get(kind)),)
+        path = "*.text" if isinstance(result, list) else ""  # a list has blocks, some of them media
+        content = () if result is None else (Opaque("result", result, path if kind in _DATA else None),)
     extra = reading.other_fields(item, _RESULT_FIELDS)
     return ToolResult(
         reading.text_at(item, "call_id"),

@@ -197,7 +197,9 @@ def to_plain_text(parts: Iterable[Part]) -> str:
     lines: list[str] = []
     for part in parts:
         if texts := find_texts(part):
-            lines += texts
+            # The kind of data that is a field of a result is the field's name.
+            name = f"{part.kind}: " if isinstance(part, Opaque) and part.path == "" else ""
+            lines += [name + text for text in texts]
         elif isinstance(part, Opaque) and not isinstance(part.value, dict):
             lines.append(f"{part.kind}: {to_json(part.value)}")
         else:

@@ -77,9 +77,10 @@ class UsageReport:
         More than any text has lies in parts that are not listed, and nothing is known of the others then.
         """
         ratio = self.usage.context / self.estimate if self.estimate > 0 else 1.0
+        if ratio > MOST_RATIO:
+            return 1.0
         # In a small request a hidden prompt of a few words has as much as all the rest.
-        most = MOST_RATIO if self.estimate >= PRIOR_TOKENS else 1 / LEAST_SHARE
-        return clamp_ratio(ratio) if ratio <= most else 1.0
+        return clamp_ratio(ratio if self.estimate >= PRIOR_TOKENS else min(ratio, 1 / LEAST_SHARE))
 
     @property
     def scale(self) -> float:

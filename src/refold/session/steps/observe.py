@@ -264,7 +264,9 @@ def _is_believed(state: SessionState, request: SentRequest, reported: int) -> bo
             return True
         # What was counted beside another system prompt or other tools may be what is named now. A report
         # that leaves cached tokens out leaves the tools out the second time.
-        is_named = report is not None and report.fixed != first.fixed == request.fixed
+        is_named = (
+            report is not None and report.fixed not in (None, first.fixed) and first.fixed == request.fixed
+        )
         is_whole = is_named and Calibration().believes(last, extends=False)
         if is_whole and Calibration(last=last).believes(counted, extends=True):
             return True

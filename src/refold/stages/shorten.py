@@ -332,7 +332,10 @@ class _Ends:
 
 
 def show_run(text: str, limit: int, count: Count) -> str:
-    """Return a text in which a log or a test run shows its trouble; "" if the words need half of `limit`."""
+    """Return a text in which a log or a test run shows its trouble.
+
+    "" if there is no such run, or if the words around it need half of `limit`.
+    """
     lines = text.split("\n")
     run = find_run(lines)
     words = [*lines[: run.start], "", *lines[run.stop :]]

@@ -1,9 +1,9 @@
 """Full-text index in memory: which texts have which words, ranked with BM25. Knows no files.
 
 Texts are numbered as they come and never leave. A word is a row of letters and digits; case and accents do
-not matter. Scripts without spaces between words are taken letter by letter. Each word has the sorted numbers
-of the texts that contain it. A search begins with the rarest word of the query and only looks the others up,
-so a rare sentence is found at once, however many texts there are.
+not matter. Scripts without spaces between words are taken letter by letter, or by pairs of letters. Each
+word has the sorted numbers of the texts that contain it. A search begins with the rarest word of the query
+and only looks the others up, so a rare sentence is found at once, however many texts there are.
 """
 
 import re

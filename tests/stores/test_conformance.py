@@ -1,5 +1,6 @@
 """What every store does: one suite for all of them."""
 
+import json
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -641,8 +642,15 @@ def test_search_finds_identifiers(library):
         ("a naïve café", "CAFE"),
         ("a cafe", "café"),
         ("起重機的名字叫海鷗七號", "海鷗"),
+        (json.dumps({"out": "one line\nzebra crossing"}), "zebra"),
+        (json.dumps({"name": "Émile and a café"}), "émile"),
+        (json.dumps({"name": "海鷗七號", "sign": "🚢"}), "海鷗 🚢"),
+        (r"C:\new\unicorn\readme.txt", "new unicorn readme"),
     ],
-    ids=["thai", "lao", "khmer", "burmese", "emoji", "accent", "accent asked", "han"],
+    ids=[
+        *("thai", "lao", "khmer", "burmese", "emoji", "accent", "accent asked", "han"),
+        *("line in JSON", "accent in JSON", "han in JSON", "Windows path"),
+    ],
 )
 def test_search_finds_words_in_any_script(library, text, query):
     library.append(

@@ -245,7 +245,7 @@ def test_a_newer_version_is_refused_before_anything_is_written(path):
     store.close()
     newer(path, 99)
     content = path.read_bytes()
-    with pytest.raises(LogTooNew, match=r"version 99 .* up to 3: upgrade refold"):
+    with pytest.raises(LogTooNew, match=r"version 99 .* up to 4: upgrade refold"):
         open_store(str(path))
     assert path.read_bytes() == content
 
@@ -276,8 +276,8 @@ def test_an_older_version_is_brought_up_to_date(path, opened, next_step):
     assert len(list(store.read("a", head.place))) == 20
     store.close()
     made = sqlite3.connect(path)
-    assert made.execute("PRAGMA user_version").fetchall() == [(4,)]
-    assert made.execute("SELECT version FROM migrations").fetchall() == [(1,), (2,), (3,), (4,)]
+    assert made.execute("PRAGMA user_version").fetchall() == [(5,)]
+    assert made.execute("SELECT version FROM migrations").fetchall() == [(1,), (2,), (3,), (4,), (5,)]
     assert made.execute("SELECT a FROM more").fetchall() == [(1,)]
     made.close()
     assert opened().head("a") == head
@@ -293,7 +293,7 @@ def test_a_step_that_fails_leaves_the_old_version(path, opened, monkeypatch, nex
             opened()
         monkeypatch.undo()
     made = sqlite3.connect(path)
-    assert made.execute("PRAGMA user_version").fetchall() == [(3,)]
+    assert made.execute("PRAGMA user_version").fetchall() == [(4,)]
     assert made.execute("SELECT count(*) FROM sqlite_schema WHERE name = 'more'").fetchall() == [(0,)]
     made.close()
     assert opened().head("a") == head

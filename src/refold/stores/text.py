@@ -11,6 +11,9 @@ _UNSPACED: Final = re.compile(
     "|[\u2600-\u27bf\U0001f000-\U0001faff]"  # emoji and other signs
 )
 """What stands in a text without a space around it although it is a word, or several."""
+_ESCAPED: Final = re.compile(r"(?:\\u[0-9a-fA-F]{4})+")
+_AFTER_BREAK: Final = re.compile(r"\\[nrt]([^\W_]+)")
+"""A word behind an escaped end of a line, or a part of a Windows path."""
 _HASH_BYTES: Final = 20
 """160 bits, as names of entries have: no two names are expected to collide."""
 
@@ -26,13 +29,21 @@ def decode_text(data: bytes) -> str:
 
 
 def separate_words(text: str) -> str:
-    """Return a text with spaces between its words, also where it has none: Han letters, pairs of Thai."""
+    r"""Return a text with spaces between its words, also where it has none: Han letters, pairs of Thai.
+
+    Words inside JSON are those that a person reads: `caf\u00e9` has an accent, `\nfoo` is also `foo`.
+    """
 
     def spell(match: re.Match[str]) -> str:
         letters = [letter for letter in match[0] if letter.isalnum()]
         pairs = list(map("".join, pairwise(letters)))
         return f" {' '.join(pairs or letters or [f'u{ord(match[0][0]):x}'])} "
 
+    def decode(match: re.Match[str]) -> str:
+        return bytes.fromhex(match[0].replace("\\u", "")).decode("utf-16-be", "replace")
+
+    if "\\" in text:
+        text = _AFTER_BREAK.sub(r"\g<0> \1", _ESCAPED.sub(decode, text))
     return text if text.isascii() else _UNSPACED.sub(spell, text)
 
 

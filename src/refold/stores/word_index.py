@@ -75,7 +75,7 @@ def split_words(text: str) -> list[str]:
     >>> split_words("Read_file FAILED: errno 13, café")
     ['read', 'file', 'failed', 'errno', '13', 'cafe']
     """
-    text = separate_words(text.casefold())
+    text = separate_words(text).casefold()
     if not text.isascii():  # composed again, since Hangul and kana have parts that are no accents
         text = normalize("NFC", _ACCENTS.sub("", normalize("NFD", text)))
     return WORD.findall(text)

@@ -2,6 +2,7 @@
 
 import json
 import random
+import re
 from dataclasses import replace
 
 import pytest
@@ -566,3 +567,45 @@ def test_the_work_is_linear():
         return lambda: DIGEST(work)
 
     assert_linear(make, 150)
+
+
+def talk_with_writes(seed, turns):
+    """Return a conversation of Bedrock Converse, whose turns alternate: mending puts more of them in."""
+    chance, number = random.Random(seed), 0
+
+    def say(words):
+        names = ("kalo", "mitere", "andor", "velsu", "pering")
+        return " ".join(f"{chance.choice(names)}{chance.randrange(90)}" for _ in range(words))
+
+    talk = []
+    for _ in range(turns):
+        talk.append({"role": "user", "content": [{"text": say(chance.choice((5, 40, 100)))}]})
+        for _ in range(chance.randrange(4)):
+            number += 1
+            values = {"path": f"src/a{number}.py", "content": say(chance.choice((10, 100)))}
+            use = {"toolUseId": f"c{number}", "name": "write_file", "input": values}
+            answer = {"toolUseId": f"c{number}", "content": [{"text": say(chance.choice((10, 100, 300)))}]}
+            talk.append({"role": "assistant", "content": [{"toolUse": use}]})
+            talk.append({"role": "user", "content": [{"toolResult": answer}]})
+        talk.append({"role": "assistant", "content": [{"text": say(chance.choice((10, 100)))}]})
+    return talk
+
+
+@pytest.mark.parametrize("seed", [6, 7])
+def test_turns_that_mending_puts_in_have_room_beside_a_digest(seed):
+    talk = talk_with_writes(seed, 14)
+    for part in (0.3, 0.5, 0.6):
+        target = int(refold.count(talk) * part)
+        outcome = refold.compact(talk, window=8_000, format="converse", force=True, target=target)
+        assert outcome.met_target
+        assert outcome.stages == ("digest",), "what slides away is told nowhere"
+
+
+@pytest.mark.parametrize("window", [6_000, 8_000])
+def test_turns_that_mending_puts_in_have_room_beside_a_summary(window):
+    def ask(request):
+        seen = re.findall(r"[a-z]{5,12}\d+", str(request)[-6_000:])
+        return f"The user asked to fix the build. What was said: {' '.join(seen[:150])}."
+
+    talk = talk_with_writes(17, 30)
+    assert refold.compact(talk, window=window, format="converse", force=True, ask=ask).met_target

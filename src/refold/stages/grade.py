@@ -18,7 +18,7 @@ from refold.core.facts.complete_summary import FACTS_SHARE
 from refold.core.facts.ledger import USER_KINDS
 from refold.core.facts.read_page import read_stored
 from refold.core.facts.rules_files import find_rules_reads
-from refold.core.messages.message import Opaque, Thinking, find_texts, map_parts, map_words
+from refold.core.messages.message import Message, Opaque, Text, Thinking, find_texts, map_parts, map_words
 from refold.core.messages.speakers import find_speaker, find_user_turns, is_observation, measure_talk
 from refold.core.tokens.units import format_count
 from refold.stages.digest import MOST_TOKENS
@@ -127,7 +127,7 @@ class Grade:
             if view > goal and proposal.edits and tries < TRIES:
                 # A token less may be no line less, so that each try asks for twice as much.
                 over, tries = over + max(view - goal, (goal << tries) // MISSED_PARTS), tries + 1
-                proposal = self._propose(task, self._plan(task, history, over=over))
+                proposal = self._propose(task, self._plan(task, history, over=over), -over)
                 continue
             if not written or goal - view < goal * UNUSED_SHARE:
                 break
@@ -198,7 +198,11 @@ class Grade:
         stage = replace(self.stage, keep=Before(layout.start))
         if not isinstance(stage, Summarize):
             return stage
-        leaving = sum(task.sizes[index] for index in task.leaving(Segment(task.measured.head, layout.start)))
+        first, *others = task.leaving(Segment(task.measured.head, layout.start))
+        gone = frozenset(others)
+        staying = [message for at, message in enumerate(task.messages) if at not in gone]
+        staying[first] = Message("user", (Text(""),))  # a summary stands there
+        leaving = sum(task.sizes[at] for at in (first, *others)) - task.measure_turns(staying)
         goal = task.tokens // 2 if task.goal is None else task.goal
         return replace(stage, room_tokens=goal - (task.tokens - task.counter.tokens(leaving)))
 

@@ -439,6 +439,33 @@ def test_a_batch_that_is_answered_is_asked_to_its_end():
     assert any(purpose.startswith("merge") for purpose in asked)
 
 
+@pytest.mark.parametrize(
+    ("models", "takes_in"),
+    [
+        ({"gpt-5-mini": 400_000}, 272_000),
+        ({"gpt-5-mini": 500_000}, 500_000),
+        ({"claude-sonnet-4-6": 1_000_000, "gpt-5-mini": 400_000, "unknown": None}, 272_000),
+        ({"unknown": None}, None),
+        ({"unknown": 9_000}, 9_000),
+    ],
+    ids=["limited", "named larger", "several", "unknown", "given"],
+)
+def test_a_question_fits_what_the_summariser_takes_in(models, takes_in):
+    """gpt-5-mini has a window of 400,000 and refuses a question above 272,000."""
+
+    class Named:
+        def __init__(self, **fields):
+            vars(self).update(fields)
+
+        def __call__(self, question):
+            return GOOD
+
+    clients = tuple(Named(model=model, window=window) for model, window in models.items())
+    ask = clients[0] if len(clients) == 1 else Named(clients=clients, window=400_000)
+    with refold.open("s", store="memory:", ask=ask) as session:
+        assert session.state.summariser.window == takes_in
+
+
 def test_many_hanging_parts_cost_one_deadline(never):
     begun = []
 

@@ -49,6 +49,18 @@ def test_every_call_gives_the_same_numbers(policy, model, usage):
     assert {numbers(budget) for budget in (measured, planned, ready.budget, own)} == {numbers(measured)}
 
 
+@pytest.mark.parametrize("model", ["gpt-4-turbo", "gpt-5", "claude-3-haiku-20240307", "responses:gpt-5"])
+def test_a_models_own_size_that_is_given_changes_no_number(model):
+    """It replaces the size alone: the longest answer, the limit for input and the price are the model's."""
+    options = {"model": model, "window": refold.window(model).tokens}
+    measured = refold.measure(TALK, model=model)
+    assert numbers(refold.measure(TALK, **options)) == numbers(measured)
+    with refold.open("s", store="memory:", **options) as session:
+        assert numbers(session.prepare(TALK).budget) == numbers(measured)
+    own = refold.plan(TALK, model=model, force=True)
+    assert refold.plan(TALK, force=True, **options).money_now == own.money_now is not None
+
+
 @pytest.mark.parametrize("model", ["gpt-4.1", "claude-sonnet-4-5", "nobody-knows-me"])
 @pytest.mark.parametrize("window", [None, "64k", "1m"])
 def test_a_session_folds_where_measure_says(model, window):

@@ -49,6 +49,20 @@ def test_no_compaction_is_always_beside(talk):
     assert refold["facts_kept"] is not None
 
 
+def test_windows_and_prices_of_the_users_file_count(talk, monkeypatch):
+    monkeypatch.chdir(talk.parent)
+    price = "price = { input = 0.5, output = 1.5, cache_read = 0.05 }"
+    (talk.parent / "refold.toml").write_text(f'[windows."my-model"]\ncontext = "64k"\n{price}\n')
+    done = run_cli("replay", talk, "--model", "my-model", "--json")
+    assert (done.status, done.err) == (0, "")
+    assert {run["window"] for run in done.json["runs"]} == {64_000}
+    assert all(run["totals"]["dollars"] for run in done.json["runs"])
+    other = run_cli(
+        "replay", talk, "--model", "gpt-4o", "--price-of", "my-model", "--window", "64k", "--json"
+    )
+    assert other.json["runs"][0]["totals"]["dollars"] == done.json["runs"][0]["totals"]["dollars"]
+
+
 def test_several_windows_and_all_policies(talk):
     told = run_cli("replay", talk, "--policy", "all", "--window", "8k", "--window", "64k", "--json").json
     assert {run["window"] for run in told["runs"]} == {8_000, 64_000}

@@ -8,7 +8,7 @@ from talks_to_replay import MODEL, agent, reported
 from refold import presets
 from refold.core.compaction.flow import Answer
 from refold.core.models.prices import find_price, request_cost
-from refold.core.models.windows import Price
+from refold.core.models.windows import Price, Window
 from refold.core.tokens.usage import Usage
 from refold.replay import NONE, Recorded, play
 
@@ -45,6 +45,14 @@ def test_a_session_folds_where_its_policy_says_so():
         turn, before = run.turns[fold.turn - 1], run.turns[fold.turn - 2]
         assert fold.tokens_after == turn.tokens < fold.tokens_before
         assert turn.cache_read < before.tokens
+
+
+def test_a_request_is_over_where_the_model_takes_in_less_than_its_window_has():
+    short = Window(64_000, None, "table", input_tokens=play(LONG, NONE, window=64_000).peak - 1)
+    assert play(LONG, NONE, window=64_000).over == 0
+    assert play(LONG, NONE, window=short).over == 1
+    assert play(LONG, replace(presets.get("refold"), window=lambda _: short)).over == 0
+    assert play(LONG, "neurolink", window=short).window == 64_000
 
 
 def test_the_turns_that_came_are_those_until_the_next_fold():

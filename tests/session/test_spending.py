@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from dataclasses import replace
 from urllib.request import Request, urlopen
 
 import pytest
@@ -83,6 +84,27 @@ def test_the_conversations_own_requests_are_summed_as_observed():
         assert stats.totals.requests == 1
         session.observe({"usage": usage})
         assert session.stats().spent.dollars == pytest.approx(2 * one)
+
+
+@pytest.mark.parametrize("window", [None, 32_000], ids=["found", "given"])
+def test_the_users_own_price_counts_also_where_a_window_is_given(window):
+    known = refold.window("gpt-5")
+    own = replace(known, price=replace(known.price, input=0.5))
+    policy = replace(refold.presets.get("refold"), window=lambda _: own)
+    with opened(model="my-model", window=window, policy=policy) as session:
+        session.prepare(talk(1))
+        session.observe({"usage": {"input_tokens": 1_000_000, "output_tokens": 0}})
+        assert session.stats().spent.dollars == pytest.approx(0.5)
+
+
+def test_what_only_one_request_has_read_costs_but_is_no_context():
+    """Gemini's own tools give the model pages to read that the next request lacks."""
+    counts = {"promptTokenCount": 400, "candidatesTokenCount": 100, "toolUsePromptTokenCount": 50}
+    with opened(model="gemini-2.5-pro", window=None) as session:
+        ready = session.prepare(talk(1))
+        seen = session.observe({"usageMetadata": counts})
+        assert session.stats().spent.input == 450
+        assert seen.budget.used <= max(ready.budget.used, 400) + 100
 
 
 def test_who_answered_has_the_price_where_no_model_was_named():

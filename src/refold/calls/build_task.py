@@ -224,7 +224,7 @@ def _assumed_ask_window(conversation: Conversation) -> int:
 
     It is the conversation's, or that of the model that the policy names if it is smaller.
     """
-    window = conversation.budget.window
+    window = min(conversation.budget.window, conversation.window.usable())
     with suppress(WindowUnknown):
-        window = min(window, lookup(conversation.policy.summariser, fallback=None).tokens)
+        window = min(window, lookup(conversation.policy.summariser, fallback=None).usable())
     return max(window, LEAST_ASK_WINDOW)

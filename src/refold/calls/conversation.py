@@ -22,7 +22,7 @@ from refold.core.messages.message import SUMMARY, Message
 from refold.core.messages.plain_values import to_plain_messages
 from refold.core.messages.unread import count_read
 from refold.core.models.model_facts import find_fact
-from refold.core.models.windows import Window, provider_of
+from refold.core.models.windows import Window, choose_window, provider_of
 from refold.core.tokens.calibration import Calibration, Counted, clamp_ratio
 from refold.core.tokens.counting import Counter, MemoizedCount
 from refold.core.tokens.estimate import FAMILY
@@ -96,8 +96,8 @@ def read_conversation(messages: Sequence[Any], options: MeasureOptions | None = 
     counter = choose_counter(policy, options.model, options.count)
     visible = [counter.visible(message) for message in parsed]
     sizes = count_read(parsed, tuple(map(counter.count_with_text, parsed, visible)))
-    given = options.window
-    window = policy.window(options.model) if given is None else Window(parse_window(given), None, "given")
+    given = None if options.window is None else parse_window(options.window)
+    window = choose_window(policy.window, options.model, given)
     reserve = policy.reserve.tokens(window.tokens, policy.output, window.output_tokens)
     if isinstance(options.usage, str | bytes | Sequence) or options.usage is True:
         raise FormatError("expected a number of tokens, or what a provider reported", path="usage")

@@ -19,7 +19,7 @@ from refold.arguments import Argument, Seconds
 from refold.clients import Client, open_client
 from refold.core.compaction.flow import Answerer, Ask
 from refold.core.models.prices import find_client_price
-from refold.core.models.window_table import Price
+from refold.core.models.windows import Price, choose_window, lookup
 from refold.errors import AnswerFailed, RefoldError
 
 ASK_SECONDS: Final = 60.0
@@ -146,9 +146,17 @@ class TimedAnswerer:
 
 
 def summariser_window(ask: Any) -> int | None:
-    """Return the window of a summariser; None if it does not say."""
+    """Return how much a summariser takes in one question and its answer; None if it does not say.
+
+    A model may take in less than its window has. Of several clients the one that takes least counts.
+    """
+    several = getattr(ask, "clients", None)
+    if isinstance(several, tuple) and several:
+        return min(filter(None, map(summariser_window, several)), default=None)
     window = getattr(ask, "window", None)
-    return window if isinstance(window, int) and not isinstance(window, bool) and window > 0 else None
+    if not isinstance(window, int) or isinstance(window, bool) or window <= 0:
+        return None
+    return choose_window(lookup, summariser_field(ask, "model"), window).usable()
 
 
 def summariser_price(ask: Any) -> Price | None:

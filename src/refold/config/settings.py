@@ -24,7 +24,6 @@ Where several set the same thing, the environment wins over the file; a caller's
 import os
 import re
 import sys
-import warnings
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -38,8 +37,8 @@ from refold.core.compaction.policy import Policy
 from refold.core.models.model_names import parse_model_name
 from refold.core.models.spending_limits import CAP_NAMES
 from refold.core.models.window_overlay import Overlay, apply_overlay, parse_overlay
-from refold.core.models.windows import Window
-from refold.errors import FormatError, RefoldError, RefoldWarning, WindowUnknown
+from refold.core.models.windows import Window, find_known
+from refold.errors import FormatError, RefoldError
 
 FILE: Final = "refold.toml"
 NAMES: Final = tuple(SETTINGS)
@@ -185,14 +184,8 @@ def with_windows(policy: Policy, windows: Overlay) -> Policy:
     def find_window(model: str | None) -> Window:
         if not model or not model.strip():
             return policy.window(model)
-        with warnings.catch_warnings():
-            # The policy may warn or refuse only if the user's table does not know the model either.
-            warnings.simplefilter("ignore", RefoldWarning)
-            try:
-                window = policy.window(model)
-            except WindowUnknown:
-                window = None
-        listed = window if window is not None and window.source != "fallback" else None
+        # The policy may warn or refuse only if the user's table does not know the model either.
+        listed = find_known(policy.window, model)
         return apply_overlay(parse_model_name(model), listed, windows) or policy.window(model)
 
     return replace(policy, window=find_window)

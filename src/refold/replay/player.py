@@ -17,7 +17,7 @@ from refold.core.compaction.budget import Trigger
 from refold.core.compaction.policy import Policy
 from refold.core.log.view import MessageRange, Replacement
 from refold.core.models.prices import Spent, break_even, cache_prices, find_price, request_cost
-from refold.core.models.windows import Price
+from refold.core.models.windows import Price, Window, choose_window
 from refold.core.tokens.usage import Usage
 from refold.errors import Overflow
 from refold.policies import presets
@@ -45,7 +45,7 @@ def play(
     recorded: Recorded,
     policy: str | Policy = "refold",
     *,
-    window: int | None = None,
+    window: int | Window | None = None,
     price: Price | str | None = None,
     ask: AskTarget = None,
     asked: str = "",
@@ -56,6 +56,7 @@ def play(
 ) -> Run:
     """Play a conversation from its first request to its last.
 
+    window          the window or its size; the policy's window of the recorded model by default
     price           the price of the model, or a model's name; the recorded model's price by default
     ask, asked      the summariser, and its name in the result; none by default
     summaries       without `ask`: a stand-in of the expected length, or no summaries at all
@@ -65,18 +66,19 @@ def play(
     """
     chosen = no_compaction() if policy == NONE else presets.get(policy)
     price = find_price(price or recorded.model) if isinstance(price, str | None) else price
+    row = window if isinstance(window, Window) else choose_window(chosen.window, recorded.model, window)
     answerer = ask if ask is not None else expected_answer if summaries == "stand-in" else None
     session_played = session.open(
         "replay",
         store=open_store(),
-        policy=chosen,
-        window=window,
+        policy=replace(chosen, window=lambda _model: row),
+        window=row.tokens,
         model=recorded.model,
         format=recorded.wire.name,
         ask=None if chosen.name == NONE else answerer,
         now=lambda: player.now,
     )
-    player = Player(recorded, session_played, chosen, price, PrefixCache(cache_seconds), facts=facts)
+    player = Player(recorded, session_played, chosen, row, price, PrefixCache(cache_seconds), facts=facts)
     for number, at in enumerate(recorded.requests):
         player.request(number, at)
         if progress is not None:
@@ -105,11 +107,11 @@ class Player:
     recorded: Recorded
     session: Session
     policy: Policy
+    window: Window
     price: Price | None
     cache: PrefixCache
     facts: bool = True
     now: float = 0.0
-    window: int = 0
     sent: SentRequest = field(default_factory=lambda: SentRequest([_BESIDE], [0]))
     history: list[Any] = field(default_factory=list)
     turns: list[Turn] = field(default_factory=list)
@@ -128,17 +130,16 @@ class Player:
         before = self.sent.total + sum(recorded.sizes[len(self.history) : at])
         self.history += recorded.messages[len(self.history) : at]
         ready = self.session.prepare(self.history)
-        self.window = ready.budget.window
         outcomes = [ready.outcome]
         new = self._build_request()
-        if self._tokens(new.total) > self.window and self.policy.name != NONE:
+        if self._tokens(new.total) > self.window.usable() and self.policy.name != NONE:
             outcomes += self._report_refusal(self._tokens(new.total))
             new = new if self.session.state.loaded is new.loaded else self._build_request()
         self._send(at, new, self._tokens(before), outcomes)
 
     def _report_refusal(self, tokens: int) -> list[Outcome]:
         """Report to the session that the provider refused the request for its size."""
-        limit = f"This model's maximum context length is {self.window} tokens"
+        limit = f"This model's maximum context length is {self.window.usable()} tokens"
         said = {"message": f"{limit}, but {tokens} were sent", "code": "context_length_exceeded"}
         try:
             seen = self.session.observe({"error": said})
@@ -172,12 +173,12 @@ class Player:
                 output=usage.output,
                 dollars=None if self.price is None else request_cost(usage, self.price),
                 cold=hit.cold,
-                over=total > self.window,
+                over=total > self.window.usable(),
                 fold=number,
             )
         )
         self.sent = new
-        if total <= self.window:
+        if total <= self.window.usable():
             self.session.observe({"usage": {"prompt_tokens": total, "completion_tokens": usage.output}})
 
     def _simulate_usage(self, total: int, known: int, output: int) -> Usage:
@@ -282,7 +283,7 @@ class Player:
         )
         return Run(
             policy=self.policy.name,
-            window=self.window,
+            window=self.window.tokens,
             model=summariser if self.policy.name != NONE else "",
             price=self.price,
             turns=tuple(self.turns),

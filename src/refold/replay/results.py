@@ -33,7 +33,7 @@ class Turn:
     cold: bool = False
     """True if the cache had expired since the last request."""
     over: bool = False
-    """True if it is larger than the window; a provider refuses such a request."""
+    """True if it is larger than what the model takes in; a provider refuses such a request."""
     fold: int | None = None
     """The number of the fold made for it, counted from 1."""
 
@@ -129,7 +129,7 @@ class Run:
 
     @property
     def over(self) -> int:
-        """The number of requests larger than the window."""
+        """The number of requests larger than what the model takes in."""
         return sum(turn.over for turn in self.turns)
 
     @property

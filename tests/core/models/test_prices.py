@@ -1,5 +1,7 @@
 """What tokens cost, and when a compaction pays: the formulas against worked examples."""
 
+from functools import partial
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -8,6 +10,7 @@ from refold.core.models.prices import (
     Spent,
     break_even,
     cache_prices,
+    choose_price,
     clearing_break_even,
     find_client_price,
     find_price,
@@ -15,7 +18,7 @@ from refold.core.models.prices import (
     request_cost,
 )
 from refold.core.models.spending_limits import HOUR, Bill, Caps, parse_caps, remaining_allowance, total_spent
-from refold.core.models.windows import Price
+from refold.core.models.windows import Price, Window, lookup
 from refold.core.tokens.usage import Usage
 from refold.errors import FormatError
 
@@ -59,6 +62,26 @@ def test_a_server_of_ones_own_has_no_price():
     assert find_client_price("https://models.example/v1", "gpt-5") is None
     assert find_client_price("local", "gpt-5") is None
     assert find_client_price("openai", "") is None
+    assert find_price("http://127.0.0.1:8080/v1#claude-sonnet-4-5") is None
+    assert find_price("http://127.0.0.1:8080/v1#anthropic/claude-sonnet-4.5") is None
+
+
+def test_the_users_own_price_comes_before_that_of_the_table():
+    own = {"my-model": Window(64_000, None, "", price=Price(1, 2))}
+    assert choose_price(partial(lookup, overlay=own), "my-model") == Price(1, 2)
+    assert choose_price(partial(lookup, overlay=own), "gpt-5") == GPT_5
+    assert choose_price(lambda _: Window(64_000, None, "mine"), "gpt-5") == GPT_5
+    assert choose_price(lookup, "a-model-nobody-knows") is None
+
+
+@pytest.mark.parametrize(
+    ("price", "dollars"), [(SONNET, 0.0129), (NO_CACHE, 0.0345), (Price(3, 15, 0.3, 7), 0.0139)]
+)
+def test_what_is_cached_for_an_hour_is_written_at_twice_the_price_of_input(price, dollars):
+    used = Usage(input=10_000, output=100, cache_read=8_000, cache_write=1_000, written_for_hour=1_000)
+    assert request_cost(used, price) == pytest.approx(dollars)
+    longer = Usage(input=10_000, output=100, cache_read=8_000, cache_write=1_000, written_for_hour=9_000)
+    assert request_cost(longer, price) == request_cost(used, price)
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,8 @@ import pathlib
 import subprocess
 import sys
 import warnings
+from dataclasses import replace
+from functools import partial
 
 import pytest
 from hypothesis import given
@@ -21,7 +23,17 @@ from refold.core.models.model_names import (
     parse_model_name,
     provider_of,
 )
-from refold.core.models.windows import FALLBACK, Price, Table, Window, builtin_table, lookup, parse_overlay
+from refold.core.models.windows import (
+    FALLBACK,
+    Price,
+    Table,
+    Window,
+    builtin_table,
+    choose_window,
+    find_known,
+    lookup,
+    parse_overlay,
+)
 from refold.errors import FormatError, RefoldWarning, WindowUnknown
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*, as with other models of .*:refold.errors.RefoldWarning")
@@ -452,6 +464,55 @@ def test_what_the_overlay_does_not_say_comes_from_the_table():
     mine = {"gpt-4o": Window(8_000, 100, "given", price=Price(1, 2))}
     window = lookup("gpt-4o", overlay=mine)
     assert (window.output_tokens, window.price, window.source) == (100, Price(1, 2), "overlay")
+
+
+@pytest.mark.parametrize(
+    ("size", "takes_in"),
+    [(400_000, 272_000), (300_000, 272_000), (100_000, 100_000), (500_000, 500_000)],
+)
+def test_a_size_alone_keeps_the_limit_for_input_unless_it_is_larger_than_the_models_own(size, takes_in):
+    assert lookup("gpt-5", overlay={"gpt-5": size}).usable() == takes_in
+    mine = Window(400_000, None, "", input_tokens=390_000)
+    assert lookup("gpt-5", overlay={"gpt-5": mine}).usable() == 390_000
+    window = choose_window(lookup, "gpt-5", size)
+    assert (window.tokens, window.usable(), window.source) == (size, takes_in, "given")
+    assert (window.output_tokens, window.price) == (min(128_000, size), lookup("gpt-5").price)
+
+
+@pytest.mark.parametrize("model", [None, "", "a-model-nobody-knows"], ids=["none", "empty", "unknown"])
+def test_a_size_that_is_given_is_all_that_is_known_of_an_unknown_model(model):
+    """And nobody is warned, also where a policy forbids a guess."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for fallback in (FALLBACK, None):
+            find = partial(lookup, fallback=fallback)
+            assert choose_window(find, model, 9_000) == Window(9_000, None, "given")
+            assert find_known(find, model) is None
+    if model:
+        with pytest.warns(RefoldWarning, match="no window is known"):
+            choose_window(lookup, model, None)
+
+
+def test_a_model_at_an_address_is_the_model_and_has_no_price_at_a_server_of_ones_own():
+    """The chat asks the client, which knows the model alone; everything else has the whole address."""
+    known = lookup("claude-sonnet-4-5")
+    own = lookup("http://127.0.0.1:8080/v1/#claude-sonnet-4-5")
+    assert own == replace(known, price=None)
+    assert lookup("https://models.example/v1#anthropic/claude-sonnet-4.5").tokens == known.tokens
+    assert lookup("https://models.example/v1#claude-sonnet-4-5") == known
+    assert lookup("responses:gpt-5") == lookup("openai:gpt-5")
+    name = parse_model_name("HTTP://Host/v1#gpt-4o[1m]")
+    assert (name.address, name.spellings[0], name.size) == ("http://host/v1", "gpt-4o", "1m")
+    assert parse_model_name("http://host/v1").address == parse_model_name("http://host/v1#").address == ""
+
+
+def test_an_overlay_for_one_address_leaves_the_others_alone():
+    mine = {"http://host:8080/v1#qwen": Window(32_000, None, "", price=Price(1, 2))}
+    assert lookup("http://host:8080/v1#qwen", overlay=mine).price == Price(1, 2)
+    for other in ("qwen", "http://other/v1#qwen", "https://host:8080/v1#qwen"):
+        with pytest.raises(WindowUnknown):
+            lookup(other, overlay=mine, table=Table("empty"), fallback=None)
+    assert lookup("http://host:8080/v1#qwen", overlay={"qwen": "16k"}).tokens == 16_000
 
 
 # --- tables

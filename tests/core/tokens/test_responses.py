@@ -527,6 +527,23 @@ REPORTS = {
         {"input_token_count": 100, "cache_read_input_token_count": 800},
         Usage(input=900, cache_read=800),
     ),
+    "openai, more cached than read": (
+        {"prompt_tokens": 100, "prompt_tokens_details": {"cached_tokens": 800}},
+        Usage(input=900, cache_read=800),
+    ),
+    "anthropic, cached for an hour": (
+        {
+            "input_tokens": 100,
+            "cache_read_input_tokens": 500,
+            "cache_creation_input_tokens": 300,
+            "cache_creation": {"ephemeral_5m_input_tokens": 100, "ephemeral_1h_input_tokens": 200},
+        },
+        Usage(input=900, cache_read=500, cache_write=300, written_for_hour=200),
+    ),
+    "gemini, with what its own tools gave it": (
+        {"promptTokenCount": 900, "candidatesTokenCount": 40, "toolUsePromptTokenCount": 50},
+        Usage(input=900, output=40),
+    ),
     "llm": ({"input": 900, "output": 40, "details": None}, Usage(input=900, output=40)),
     "llm, openai": (
         {"input": 900, "output": 40, "details": {"prompt_tokens_details": {"cached_tokens": 512}}},
@@ -718,6 +735,10 @@ def test_a_block_has_the_size_of_the_last_compaction():
 
 def test_the_cost_of_a_number_is_that_number():
     assert read_cost(900) == read_usage(900) == Usage(input=900)
+    assert read_cost({"usage": {"iterations": [{"type": "message"}], "input_tokens": 9}}) == Usage(input=9)
+    assert read_cost({"usage": {"input_tokens": 0}}) is None
+    gemini = {"usageMetadata": {"promptTokenCount": 900, "toolUsePromptTokenCount": 50}}
+    assert (read_response(gemini).usage.input, read_response(gemini).cost.input) == (900, 950)
 
 
 def test_a_report_nested_without_end_is_none():

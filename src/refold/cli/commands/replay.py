@@ -4,7 +4,7 @@ import csv
 import io
 import re
 from argparse import ArgumentParser, Namespace
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from datetime import datetime
@@ -21,8 +21,9 @@ from refold.cli.output.files import choose_destination, write_result
 from refold.cli.output.progress import progress
 from refold.cli.output.replay import show_replay
 from refold.cli.output.screen import Screen
-from refold.core.models.prices import find_price
-from refold.core.models.windows import lookup
+from refold.config import settings as config
+from refold.core.models.prices import choose_price
+from refold.core.models.windows import Price, Window, choose_window
 from refold.replay import NONE, Recorded, Run, compare_with_thrifty, play
 from refold.replay.html_page import render_page
 
@@ -87,15 +88,15 @@ def run(args: Namespace, screen: Screen) -> int:
         raise WrongUse(f"{source.name} holds no answer of a model: there is no request to replay")
     path = choose_destination(args.html, source.path) if args.html else None
     priced = args.price_of or recorded.model
-    if args.price_of and find_price(priced) is None:
-        hint = "`refold models` lists the known ones"
-        raise WrongUse(f"--price-of: no price is known for {args.price_of}; {hint}")
+    find = config.with_windows(make_policy("refold", (), inputs.settings), inputs.settings.windows).window
+    price = choose_price(find, priced)
+    if args.price_of and price is None:
+        raise WrongUse(f"--price-of: no price is known for {priced}; `refold models` lists the known ones")
     knobs = args.knobs or ()
     policies = {name: make_policy(name, knobs, inputs.settings) for name in inputs.policies if name != NONE}
     # A real summariser is asked only for the policies that were named.
-    adds_thrifty = find_price(priced) is not None and not args.ask and THRIFTY not in policies
-    extra = {THRIFTY: THRIFTY} if adds_thrifty else {}
-    played = _play_all(inputs, recorded, {NONE: NONE, **policies, **extra}, screen)
+    extra = {} if price is None or args.ask or THRIFTY in policies else {THRIFTY: THRIFTY}
+    played = _play_all(inputs, recorded, {NONE: NONE, **policies, **extra}, screen, find=find, price=price)
     runs = [run for run in played if run.policy not in extra]
     savings = [compare_with_thrifty(runs, run) for run in played if run.policy in extra]
     about = {
@@ -161,13 +162,19 @@ def _format_csv(runs: Sequence[Run]) -> str:
 
 
 def _play_all(
-    inputs: Inputs, recorded: Recorded, policies: Mapping[str, "Policy | str"], screen: Screen
+    inputs: Inputs,
+    recorded: Recorded,
+    policies: Mapping[str, "Policy | str"],
+    screen: Screen,
+    *,
+    find: Callable[[str | None], Window],
+    price: Price | None,
 ) -> list[Run]:
-    """Play under each policy in each window."""
+    """Play under each policy in each window, the same for all; `find` gives the window of a model."""
     args, known = inputs.args, inputs.settings.window
-    sizes = dict.fromkeys(parse_size(size, "--window") for size in args.window or ())
-    windows = list(sizes) or [parse_size(known, "window") if known else lookup(inputs.model).tokens]
-    price = find_price(args.price_of or recorded.model)
+    sizes: list[int | None] = [*dict.fromkeys(parse_size(size, "--window") for size in args.window or ())]
+    sizes = sizes or [parse_size(known, "window") if known else None]
+    windows = [choose_window(find, inputs.model, size) for size in sizes]
     answerer = open_answerer(args, screen, inputs.settings.ask if args.ask else None)
     total = len(windows) * len(policies) * len(recorded.requests)
     runs: list[Run] = []

@@ -1,8 +1,9 @@
 """Read the name of a model: its provider, its maker, its other spellings; knows no window.
 
 People write one model in many ways: `gpt-4o`, `openai:gpt-4o`, `azure/gpt-4o`, `models/gemini-2.5-pro`,
-`openrouter/anthropic/claude-3.5-sonnet`, `bedrock:us.anthropic.claude-3-5-sonnet-20241022-v2:0`. Each is read
-as a provider, a maker and the spellings under which a table may list it, the likeliest first.
+`openrouter/anthropic/claude-3.5-sonnet`, `bedrock:us.anthropic.claude-3-5-sonnet-20241022-v2:0`,
+`http://host/v1#gpt-4o`. Each is read as a provider, a maker and the spellings under which a table may list
+it, the likeliest first.
 """
 
 import json
@@ -32,6 +33,8 @@ _BEDROCK: Final = (
     r"((?:ai21|amazon|anthropic|cohere|deepseek|google|luma|meta|minimax|mistral|moonshotai|nvidia|openai|qwen"
     r"|stability|twelvelabs|writer|xai|zai)\.[a-z0-9].*)"
 )
+_ADDRESS: Final = r"(https?://[^#]+?)/?#(?=.)"
+"""The address of a server; the model stands behind it."""
 _WRAPPING: Final = r"\A(?:arn:aws[a-z-]*:bedrock:|projects/|publishers/|models/|accounts/)(?:[^/]*/)*"
 _BEDROCK_CALL: Final = r"\A(?:converse|converse_like|invoke)/"
 """How a request is made, which some programs write before the model."""
@@ -64,6 +67,8 @@ class ModelName:
     """The plain lower-case name, then other ways to write it."""
     size: str | None = None
     """A window that stands in the name itself, as in `claude-sonnet-4-5[1m]`."""
+    address: str = ""
+    """The address of the server that stands before the model, as in `http://host/v1#gpt-4o`."""
 
 
 def canonical_provider(provider: str) -> str:
@@ -80,6 +85,8 @@ def canonical_provider(provider: str) -> str:
 def parse_model_name(model: str, provider: str | None = None) -> ModelName:
     """Read a model's name, with the provider if the caller knows it."""
     plain = re.sub(r"\s+", "-", model[:_LONGEST].strip().lower())
+    server = re.match(_ADDRESS, plain)
+    plain = plain[server.end() :] if server else plain
     size = re.search(_SIZE, plain)
     unwrapped = re.sub(_WRAPPING, "", plain[: size.start()] if size else plain)
     named, plain = _split_provider(unwrapped)
@@ -101,7 +108,8 @@ def parse_model_name(model: str, provider: str | None = None) -> ModelName:
         for maker, pattern in _MAKERS.items()
         if re.match(pattern, spelling)
     )
-    return ModelName(own, next(makers, None), spellings, size[1] if size else None)
+    address = server[1] if server else ""
+    return ModelName(own, next(makers, None), spellings, size[1] if size else None, address)
 
 
 def provider_of(model: str) -> str | None:

@@ -11,17 +11,19 @@ tokens with T behind them costs no model, only the cache: it has paid after N = 
 provider without a cache r and w are p.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
 from refold.core.messages.quick_init import quick_init
 from refold.core.models.model_names import parse_model_name
-from refold.core.models.windows import Price, builtin_table
+from refold.core.models.windows import Price, Window, builtin_table, find_known
 from refold.core.tokens.usage import Usage
 
 MILLION: Final = 1_000_000
+_FOR_HOUR: Final = 2
+"""Anthropic writes a prefix that it keeps for an hour at twice the price of input (its page on caching)."""
 _OWN: Final = ("http://", "https://", "local")
 """First words of the addresses of servers that send no bill."""
 _MODELS: Final = 64
@@ -38,6 +40,12 @@ def find_price(model: str | None) -> Price | None:
     """
     window = builtin_table().find(parse_model_name(model)) if model and model.strip() else None
     return None if window is None else window.price
+
+
+def choose_price(find: Callable[[str | None], Window], model: str | None) -> Price | None:
+    """Return the price of a model by `find`, which may know the user's own; else by the built-in table."""
+    known = find_known(find, model)
+    return (known and known.price) or find_price(model)
 
 
 def find_client_price(provider: str, model: str) -> Price | None:
@@ -73,7 +81,9 @@ def request_cost(usage: Usage, price: Price) -> float:
     cache_hits = min(usage.cache_read, usage.input)
     written = min(usage.cache_write, usage.input - cache_hits)
     fresh = usage.input - cache_hits - written
-    input_cost = fresh * price.input + cache_hits * cached + written * write
+    long = min(usage.written_for_hour, written)
+    input_cost = fresh * price.input + cache_hits * cached + (written - long) * write
+    input_cost += long * max(write, price.input * _FOR_HOUR)
     return (input_cost + usage.output * price.output) / MILLION
 
 

@@ -53,15 +53,16 @@ def apply_overlay(name: ModelName, listed: Window | None, overlay: Overlay) -> W
         window = Window(parse_tokens(value), None, "overlay", model=key)
     if listed is None or listed.source not in {"table", "prefix"}:
         return window
-    # What the user did not set comes from the table; an answer is never longer than the window.
-    output = window.output_tokens or (listed.output_tokens and min(listed.output_tokens, window.tokens))
-    return replace(window, output_tokens=output, price=window.price or listed.price, provider=listed.provider)
+    # What the user did not set comes from the table, as far as it holds in this size.
+    listed = listed.resize(window.tokens, "overlay")
+    names = ("output_tokens", "input_tokens", "price")
+    return replace(listed, model=key, **{name: own for name in names if (own := getattr(window, name))})
 
 
 def _match(name: ModelName, key: ModelName) -> tuple[bool, int] | None:
     """Return whether a key means the very model, and how much of its name it covers; None for no match."""
     plain = key.spellings[0]
-    if key.provider and key.provider != (name.provider or name.maker):
+    if key.address not in {"", name.address} or key.provider not in {None, name.provider or name.maker}:
         return None
     if plain in name.spellings or any(is_snapshot(spelling, plain) for spelling in name.spellings):
         return True, len(plain)

@@ -1,7 +1,7 @@
 """A window as a value, and a table of windows; knows no file and no document."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
@@ -31,7 +31,7 @@ class Window:
     output_tokens: int | None
     """The longest answer."""
     source: str
-    """`table`, `prefix`, `provider default`, `fallback`, `overlay`, `name` or `given`."""
+    """`table`, `prefix`, `provider default`, `fallback`, `overlay`, `name`, `given` or `learned`."""
     _: KW_ONLY
     input_tokens: int | None = None
     """The most that may go in, where that is less than all."""
@@ -51,6 +51,22 @@ class Window:
         272000
         """
         return max(0, min(self.input_tokens or self.tokens, self.tokens - reserve))
+
+    def resize(self, tokens: int, source: str) -> "Window":
+        """Return the same model's window with another size; its longest answer and its price stay.
+
+        Its limit for input stays as well, but not in a larger size: who names one knows another limit.
+        """
+        is_capped = self.input_tokens is not None and self.input_tokens < tokens <= self.tokens
+        return replace(
+            self,
+            tokens=tokens,
+            output_tokens=self.output_tokens and min(self.output_tokens, tokens),
+            source=source,
+            input_tokens=self.input_tokens if is_capped else None,
+            as_of="",
+            detail="",
+        )
 
 
 Row: TypeAlias = int | Mapping[str, Any]
@@ -83,7 +99,9 @@ class Table:
         """Find a window: by rule, by name, by the longest prefix, by the provider's default."""
         if self.rule and (inferred := self.rule(name)):
             return Window(inferred, None, "table", model=name.spellings[0], provider=name.provider or "")
-        return self._find_row(name) or self.default(name.provider or name.maker)
+        window = self._find_row(name) or self.default(name.provider or name.maker)
+        # A server of one's own sends no bill, whoever made the model.
+        return replace(window, price=None) if window and name.address.startswith("http://") else window
 
     def default(self, provider: str | None) -> Window | None:
         """Return the window of a provider's unknown models."""

@@ -4,9 +4,11 @@ The built-in table is package data, read at the first look and kept. `scripts/bu
 """
 
 import json
+from collections.abc import Callable
+from contextvars import ContextVar
 from functools import lru_cache
 from types import EllipsisType
-from typing import Any
+from typing import Any, Final
 
 from refold.arguments import check_arguments
 from refold.core.models.model_names import canonical_provider, parse_model_name, provider_of
@@ -22,10 +24,15 @@ __all__ = [
     "Table",
     "Window",
     "builtin_table",
+    "choose_window",
+    "find_known",
     "lookup",
     "parse_overlay",
     "provider_of",
 ]
+
+_IS_SILENT: Final = ContextVar("_IS_SILENT", default=False)
+"""True while nobody has to be warned of a guess, because it is not used."""
 
 
 @lru_cache(maxsize=1)
@@ -77,13 +84,37 @@ def lookup(
     if size is None:
         raise WindowUnknown(model)
     window = window or Window(size, None, "fallback")
-    if model and model.strip():
+    if model and model.strip() and not _IS_SILENT.get():
         usual = f", as with other models of {window.provider}" if window.provider else ""
         taken = f"taking {window.tokens:,} tokens{usual}"
         known = "pass window= (at a terminal: --window, or add it to refold.toml)"
         text = f"no window is known for model {model[:200]!r}: {taken}; {known}"
         warn_caller(text)
     return window
+
+
+def find_known(find: Callable[[str | None], Window], model: str | None) -> Window | None:
+    """Return the window that `find` gives for a model, without a warning; None if it is a fallback."""
+    before = _IS_SILENT.set(True)
+    try:
+        window = find(model) if model and model.strip() else None
+    except WindowUnknown:
+        return None
+    finally:
+        _IS_SILENT.reset(before)
+    return None if window is None or window.source == "fallback" else window
+
+
+def choose_window(find: Callable[[str | None], Window], model: str | None, given: int | None) -> Window:
+    """Return the window of a model, by `find`; a size that was given replaces that of the window alone.
+
+    >>> window = choose_window(lookup, "gpt-5", 300_000)
+    >>> window.tokens, window.input_tokens, window.output_tokens
+    (300000, 272000, 128000)
+    """
+    if given is None:
+        return find(model)
+    return (find_known(find, model) or Window(given, None, "given")).resize(given, "given")
 
 
 # A long session looks its model up before every request, always under the same few names.

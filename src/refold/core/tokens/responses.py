@@ -16,8 +16,8 @@ from typing import Any, Final, Literal, TypeAlias
 from refold.core.messages.quick_init import quick_init
 from refold.core.tokens.usage import (
     Usage,
+    costs_more,
     find_impossible,
-    lists_passes,
     read_block_size,
     read_cost,
     read_usage,
@@ -188,7 +188,7 @@ def _read_reports(fields: Mapping[str, Any]) -> tuple[Usage | None, Usage | None
         reports.append(fields)  # some have their numbers beside the answer
         usage = read_usage(fields)
     impossible = next((words for report in reports if (words := find_impossible(report))), "")
-    if not any(map(lists_passes, reports)):
+    if not any(map(costs_more, reports)):
         return usage, usage, None, impossible
     cost = next((cost for report in reports if (cost := read_cost(report))), None)
     block = next((size for report in reports if (size := read_block_size(report))), None)

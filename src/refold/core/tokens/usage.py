@@ -35,6 +35,8 @@ _OUTPUT: Final = (
 )
 _THOUGHTS: Final = ("thoughtsTokenCount", "thoughts_token_count", "total_thought_tokens")
 """Gemini reports its thoughts beside the output, and bills them as output."""
+_TOOL_PROMPTS: Final = ("toolUsePromptTokenCount", "tool_use_prompt_token_count", "total_tool_use_tokens")
+"""What Gemini's own tools gave the model to read: it is billed as input, but the next request lacks it."""
 _CACHED_BESIDE: Final = (
     "cache_read_input_tokens",
     "cacheReadInputTokens",
@@ -47,6 +49,7 @@ _CACHE_WRITTEN: Final = (
     "input_tokens_cache_write",
     "anthropic.cache_creation_input_tokens",
 )
+_FOR_HOUR: Final = ("ephemeral_1h_input_tokens",)
 _CACHED_WITHIN: Final = (
     "cachedContentTokenCount",
     "cached_content_token_count",
@@ -97,6 +100,8 @@ class Usage:
     """Number of messages of the history in the request, if known."""
     said: int | None = None
     """Output that stays in the history: all but the reasoning, if the report separates them."""
+    written_for_hour: int = 0
+    """The part of `cache_write` that the provider keeps for an hour, at a higher price (Anthropic)."""
     beside: int = 0
     """Tokens of ours for what is not in the messages, such as a system prompt, as far as reports show it."""
 
@@ -127,29 +132,34 @@ def read_usage(usage: Any) -> Usage | None:
         if key in fields:
             fields = {**_to_fields(fields[key]), **fields}
     beside, write = _first_number(fields, _CACHED_BESIDE), _first_number(fields, _CACHE_WRITTEN)
-    total = _first_number(fields, _ALL_INPUT) or _first_number(fields, _INPUT) + beside + write
-    if _counts_cached_beside(fields):
-        total += _first_number(fields, _CACHED_ANY) + _first_number(fields, _WRITTEN_ANY)
-    if not 0 < total <= MAX_REPORTED_TOKENS:
-        return None
-    output = _first_number(fields, _OUTPUT)
     within = [
         _first_number(_find_report(fields[key]), ("cached_tokens", "cache_read"))
         for key in _INPUT_DETAILS
         if key in fields
     ]
+    read = beside or max(within, default=0) or _first_number(fields, _CACHED_WITHIN + _CACHED_ANY)
+    total = _first_number(fields, _ALL_INPUT) or _first_number(fields, _INPUT) + beside + write
+    if _counts_cached_beside(fields):
+        total += _first_number(fields, _CACHED_ANY) + _first_number(fields, _WRITTEN_ANY)
+    write = write or _first_number(fields, _WRITTEN_ANY)
+    if read + write > total:  # more than all that was read can only stand beside it
+        total += read + write
+    if not 0 < total <= MAX_REPORTED_TOKENS:
+        return None
+    output = _first_number(fields, _OUTPUT)
     return Usage(
         input=total,
         output=output + _first_number(fields, _THOUGHTS),
-        cache_read=beside or max(within, default=0) or _first_number(fields, _CACHED_WITHIN + _CACHED_ANY),
-        cache_write=write or _first_number(fields, _WRITTEN_ANY),
+        cache_read=read,
+        cache_write=write,
+        written_for_hour=_first_number(_to_fields(fields.get("cache_creation")), _FOR_HOUR),
         messages=_first_number(fields, ("messages",)) or None,
         said=_output_without_reasoning(fields, output),
     )
 
 
 def read_cost(usage: Any) -> Usage | None:
-    """Read what all passes of a report took together; one that lists none took what it reports.
+    """Read what all passes of a report took together, and what only this request has read.
 
     A provider that compacts by itself reports that pass beside the others, and nowhere else.
 
@@ -159,14 +169,16 @@ def read_cost(usage: Any) -> Usage | None:
     """
     if isinstance(usage, Usage | int):
         return read_usage(usage)
-    passes = [read for one in _list_passes(_open_report(usage)) if (read := read_usage(one)) is not None]
+    report = _open_report(usage)
+    passes = [*filter(None, map(read_usage, _list_passes(report)))] or [*filter(None, [read_usage(usage)])]
     if not passes:
-        return read_usage(usage)
+        return None
     return Usage(
-        input=sum(each.input for each in passes),
+        input=sum(each.input for each in passes) + _first_number(report, _TOOL_PROMPTS),
         output=sum(each.output for each in passes),
         cache_read=sum(each.cache_read for each in passes),
         cache_write=sum(each.cache_write for each in passes),
+        written_for_hour=sum(each.written_for_hour for each in passes),
     )
 
 
@@ -181,9 +193,10 @@ def read_block_size(usage: Any) -> int | None:
     return made[-1] or None if made else None
 
 
-def lists_passes(usage: Any) -> bool:
-    """True if a report lists several passes; else `read_cost` gives what `read_usage` gives."""
-    return bool(_list_passes(_open_report(usage)))
+def costs_more(usage: Any) -> bool:
+    """True if a report lists passes, or tokens beside the context; else `read_cost` is `read_usage`."""
+    report = _open_report(usage)
+    return bool(_list_passes(report)) or _first_number(report, _TOOL_PROMPTS) > 0
 
 
 def find_impossible(usage: Any) -> str:

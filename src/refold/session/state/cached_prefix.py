@@ -5,8 +5,8 @@ from typing import Final
 from refold.core.compaction.cached_prefix import CachedPrefix, is_neutral_tool, same_model
 from refold.core.messages.message import Text
 from refold.core.models.model_names import provider_of
-from refold.core.models.prices import find_price
-from refold.core.models.window_table import Price
+from refold.core.models.prices import choose_price
+from refold.core.models.windows import Price
 from refold.session.state.session_state import SessionState
 
 CACHE_SECONDS: Final = 300.0
@@ -22,10 +22,7 @@ def conversation_price(state: SessionState, answered: str = "") -> Price | None:
 
     answered   the model that the provider named, for sessions without a model
     """
-    settings = state.settings
-    if settings.model and settings.window is None and (own := settings.policy.window(settings.model).price):
-        return own
-    return find_price(settings.model or answered)
+    return choose_price(state.settings.policy.window, state.settings.model or answered)
 
 
 def find_cached_prefix(state: SessionState, used: int) -> CachedPrefix | None:

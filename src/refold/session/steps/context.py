@@ -8,7 +8,7 @@ from typing import Final
 
 from refold.calls.conversation import Conversation, add_since
 from refold.core.compaction.budget import CROWDED, Breakdown, Budget, make_budget
-from refold.core.models.windows import Window
+from refold.core.models.windows import Window, choose_window
 from refold.core.overflow import learned_windows
 from refold.core.tokens.calibration import Calibration
 from refold.core.tokens.units import format_count
@@ -57,7 +57,7 @@ def find_window(state: SessionState) -> SessionFlow[Window]:
     """Return the window: the given one; else the policy's, unless a refusal taught a smaller one."""
     settings, learned = state.settings, state.accounting.learned_window
     if settings.window is not None:
-        return Window(settings.window, None, "given")
+        return choose_window(settings.policy.window, settings.model, settings.window)
     known = settings.policy.window(settings.model)
     if learned is None:
         key = learned_windows.note_key(settings.endpoint, settings.model or "")
@@ -65,7 +65,7 @@ def find_window(state: SessionState) -> SessionFlow[Window]:
         learned = learned_windows.read_note(note, state.now()) or 0
         state.accounting.note_window(learned)
     if 0 < learned < known.tokens:
-        return Window(learned, known.output_tokens, "learned")
+        return known.resize(learned, "learned")
     return known
 
 

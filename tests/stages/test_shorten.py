@@ -118,6 +118,34 @@ class TestMessages:
         assert shortened.parts[1].text is None
 
 
+class TestWordsBesideResults:
+    RULE = "Use net amounts from now on: divide by 1.19 for DE. And round to whole euros."
+
+    def test_they_stay_while_the_result_is_cut(self):
+        mixed = Message("user", (result_part("a", LOG), Text(self.RULE)))
+        for limit in (60, 100, 400):
+            cut = short(mixed, limit)
+            assert cut.parts[1] == Text(self.RULE)
+            assert size(cut) <= limit
+
+    def test_long_ones_are_cut_too(self):
+        cut = short(Message("user", (result_part("a", LOG), Text(PROSE))), 200)
+        assert size(cut) <= 200
+        assert "left out" in cut.parts[1].text
+
+
+class TestManyTexts:
+    def test_they_are_one_where_each_would_keep_too_much(self):
+        many = Message("assistant", tuple(Text(f"{number}. {PROSE[:900]}") for number in range(12)))
+        cut = short(many, 80)
+        assert size(cut) <= 80
+        assert cut.text.startswith("0. Line 0")
+
+    def test_they_stay_apart_where_there_is_room(self):
+        many = Message("assistant", tuple(Text(f"{number}. {PROSE[:900]}") for number in range(12)))
+        assert len(short(many, 1_000).parts) == 12
+
+
 class TestBlocks:
     """What refold carries without understanding it, but for the words in it."""
 

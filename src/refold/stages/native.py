@@ -15,7 +15,7 @@ from refold.core.compaction.task import Step, Task
 from refold.core.facts.complete_summary import append_missing_facts
 from refold.core.facts.ledger import Ledger
 from refold.core.messages.message import Message, Opaque
-from refold.core.messages.speakers import find_speaker, find_user_turns
+from refold.core.messages.speakers import find_own_words, find_user_turns
 from refold.core.messages.transcript import neutralise
 from refold.core.messages.unread import find_blocks, is_compaction, is_native
 from refold.core.summaries.native import Maker, find_twin, seal_block
@@ -220,9 +220,7 @@ class _Words:
             return digest
         gone = set(covered.places)
         staying = (
-            message.text
-            for place, message in enumerate(task.messages)
-            if place not in gone and find_speaker(message) == "user"
+            find_own_words(message) for place, message in enumerate(task.messages) if place not in gone
         )
         speakers = collect_speech(
             messages, covered.request, about=self.text, staying=staying, found=task.found

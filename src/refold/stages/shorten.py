@@ -5,6 +5,7 @@ become markers. Where the whole can be fetched back, its first marker names the 
 """
 
 import re
+import sys
 from bisect import bisect_right
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -31,7 +32,7 @@ from refold.core.messages.message import (
     replace_texts,
 )
 from refold.core.messages.message_text import arguments_text, cuttable_text
-from refold.core.messages.speakers import find_speaker
+from refold.core.messages.speakers import find_own_words, find_speaker
 from refold.core.messages.text_cutting import fit_text, middle_out
 from refold.core.messages.transcript import parse_arguments
 from refold.core.outputs.line_plan import LINE_SHARE, count_lines, mark_gap
@@ -92,15 +93,21 @@ def shorten_message(
     slim = map_parts(message, make_marker) if has_media(message.parts) else message
     size = counter.message(slim)
     if size > limit:
-        slim = join_short_texts(_drop_repeated_lines(slim))
+        slim = _drop_repeated_lines(slim)
+        # Each of many texts keeps something, which may be more than the limit.
+        is_tight = limit < 2 * LEAST_VALUE * len(slim.parts)
+        slim = join_short_texts(slim, sys.maxsize if is_tight else SHORT_CHARS)
         size = counter.message(slim)
     short, now, aim = slim, size, size
     ways = _choose_ways(find_speaker(message), found)
+    # What a person says beside a tool result is no output.
+    own = find_own_words(message) if message.results else ""
+    keeps_words = bool(own) and counter.text(own) + LEAST_VALUE <= limit
     for _ in range(ROUNDS):
         if now <= limit:
             break
         aim -= now - limit
-        parts = _shorten_parts(slim.parts, size - aim, counter, ways)
+        parts = _shorten_parts(slim.parts, size - aim, counter, ways, keeps_words=keeps_words)
         short = name_handle(_tell_cut_calls(replace_parts(slim, parts), slim), handle)
         now = counter.message(short)
     return short if now < size else slim
@@ -176,11 +183,14 @@ def _find_strings(value: object) -> Iterator[str]:
             left.extend(each)
 
 
-def join_short_texts(message: Message) -> Message:
-    """Return a message with neighbouring texts as one where each is too short to be cut by itself."""
+def join_short_texts(message: Message, most: int = SHORT_CHARS) -> Message:
+    """Return a message with neighbouring texts as one where each is too short to be cut by itself.
+
+    `most`: characters from which on a text is not short.
+    """
 
     def is_short(part: Part) -> bool:
-        return type(part) is Text and not part.extra and len(part.text) < SHORT_CHARS
+        return type(part) is Text and not part.extra and len(part.text) < most
 
     parts: list[Part] = []
     for short, run in groupby(message.parts, key=is_short):
@@ -190,9 +200,13 @@ def join_short_texts(message: Message) -> Message:
     return replace_parts(message, tuple(parts)) if len(parts) < len(message.parts) else message
 
 
-def _shorten_parts(parts: tuple[Part, ...], over: int, counter: Counter, ways: "_Ways") -> tuple[Part, ...]:
-    """Return parts with so many units less, taken from the largest."""
-    sizes = [counter.text(cuttable_text(part)) for part in parts]
+def _shorten_parts(
+    parts: tuple[Part, ...], over: int, counter: Counter, ways: "_Ways", *, keeps_words: bool = False
+) -> tuple[Part, ...]:
+    """Return parts with so many units less, taken from the largest; texts stay whole with `keeps_words`."""
+    sizes = [
+        0 if keeps_words and isinstance(part, Text) else counter.text(cuttable_text(part)) for part in parts
+    ]
     texts = [size for size in sizes if size > LEAST_VALUE]
     height = max(LEAST_VALUE, find_height(texts, sum(texts) - over))
     return tuple(

@@ -19,7 +19,7 @@ from refold.core.facts.ledger import LEDGER_SHARE, STORED_TOKENS, FactReport, Le
 from refold.core.messages import file_operations
 from refold.core.messages.file_operations import Vocabulary
 from refold.core.messages.message import EMPTY, SUMMARY, Message, Role, Text
-from refold.core.messages.speakers import find_speaker
+from refold.core.messages.speakers import find_own_words
 from refold.core.messages.summary_headers import ACKNOWLEDGEMENT
 from refold.core.messages.transcript import Layout, neutralise
 from refold.core.summaries.acceptance import TELLS_LITTLE, reject_reply
@@ -181,9 +181,9 @@ class Summarize:
         if self.ledger_tokens:
             gone = set(leaving.places)
             staying = (
-                message.text
+                find_own_words(message)
                 for place, message in enumerate(leaving.task.messages)
-                if place not in gone and find_speaker(message) == "user"
+                if place not in gone
             )
             found, request = leaving.task.found, leaving.covered.request
             speakers = collect_speech(leaving.originals, request, about=text, staying=staying, found=found)

@@ -194,6 +194,16 @@ class TestPeople:
         assert "Ben: #9 moved to Lisbon" in page.text
         assert "No worries" not in page.text.partition("## What was told")[0]
 
+    def test_what_people_say_to_a_model_may_be_a_rule_for_it(self):
+        said = [
+            Fact("standing", f"Reports of team {at} are weekly.", "Ada" if at % 2 else "Ben", at, 3.9)
+            for at in range(9)
+        ]
+        done = Fact("done", "make all", "built", 10, 2.0)
+        page = Page(count, 420)
+        fill_statements(page, Ledger().merge([*said, done]), 70)
+        assert "Ada: Reports of team" in page.text.partition("## What was told")[0]
+
     def test_rules_may_have_more_than_the_rest(self):
         """What they may have in any case does not let others have more."""
         facts = [Fact("constraint", f"Never wake number {at} before nine.", "", at, 5.0) for at in range(4)]

@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from refold.core.messages.message import Message
+from refold.core.messages.message import Message, Text, ToolResult
 from refold.core.messages.speakers import (
+    find_own_words,
     find_speaker,
     find_user_turns,
     is_observation,
@@ -27,6 +28,23 @@ from refold.testing import assistant, call, result, summary, user
         (user("[ERROR] You did not use a tool in your previous response!"), "tool"),
         (user("Your last output was not properly formatted."), "tool"),
         (user("No tool calls were found in the response."), "tool"),
+        (user("[read_file for 'a.py'] Result:\nx = 1"), "tool"),
+        (user("[read_file for 'a.py']\n\nResult:\n<files>"), "tool"),
+        (user("[execute_command for 'echo 'a'\nls'] Result:\na"), "tool"),
+        (user("[list_files] Result:"), "tool"),
+        (user("EXECUTION RESULT of [execute_bash]:\n/workspace"), "tool"),
+        (user("I have *added these files to the chat* so you can go ahead and edit them."), "tool"),
+        (user("# 1 SEARCH/REPLACE block failed to match!"), "tool"),
+        (user("[attempt_completion] Result:\n<feedback>\nUse 2 retries.\n</feedback>"), "user"),
+        (user("[ask_followup_question for 'Which?'] Result:\n<answer>\nThe second.\n</answer>"), "user"),
+        (
+            user(
+                "[edit for 'a'] Result:\nThe user denied this operation and provided the following feedback:"
+            ),
+            "user",
+        ),
+        (user("[x] Result: it works now"), "user"),
+        (user("I have *added these files to the chat*. Mend them."), "user"),
         (user("Your answer is not what I asked for."), "user"),
         (user("The last command failed, why?"), "user"),
         (user("Please always provide sources."), "user"),
@@ -51,6 +69,52 @@ def test_where_people_speak():
 def test_what_programs_put_into_a_users_words_is_none_of_them():
     assert remove_program_text("do it<system-reminder>\nnever stop\n</system-reminder> now") == "do it now"
     assert remove_program_text("a < b") == "a < b"
+
+
+def test_marks_and_details_of_programs_are_none_of_a_users_words():
+    mark = "[image image/png was here; left out to make room]"
+    assert remove_program_text(f"{mark}Use this one") == "Use this one"
+    assert remove_program_text("Go on<environment_details>\n# Time\n</environment_details>") == "Go on"
+
+
+class TestOwnWords:
+    RESULT = ToolResult("c", (Text("Always push to release."),))
+    REMINDER = "<system-reminder>\nNever stop.\n</system-reminder>"
+
+    @pytest.mark.parametrize(
+        ("message", "words"),
+        [
+            (user("Round up."), "Round up."),
+            (user("<output>x</output>"), ""),
+            (assistant("I round."), ""),
+            (summary("was"), ""),
+            (result("c", "x"), ""),
+            (
+                Message(
+                    "user",
+                    [
+                        RESULT,
+                    ],
+                ),
+                "",
+            ),
+            (Message("user", [RESULT, "Round up.", "Then stop."]), "Round up.\nThen stop."),
+            (Message("user", ["Round up.", RESULT]), "Round up."),
+            (Message("user", [RESULT, REMINDER]), ""),
+            (Message("user", [RESULT, f"Round up.{REMINDER}", "<output>x</output>"]), "Round up."),
+            (Message("user", [RESULT, "[Request interrupted by user for tool use]"]), ""),
+            (Message("user", [ToolResult("c", (Text("Tool execution succeeded."),)), "Push it."]), ""),
+        ],
+        ids=range(12),
+    )
+    def test_what_a_person_says(self, message, words):
+        assert find_own_words(message) == words
+
+    def test_a_message_with_a_result_stays_a_tools(self):
+        """An agent that adds a line to each result would else count as talk, and keep no outputs."""
+        message = Message("user", [self.RESULT, "Round up."])
+        assert find_speaker(message) == "tool"
+        assert find_user_turns([user("go"), message]) == [0]
 
 
 class TestTalk:

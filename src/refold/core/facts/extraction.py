@@ -6,8 +6,9 @@ quote. A name is noted with the file it stands in, or with its kind by its shape
 """
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from refold.core.facts.collector import COMMAND_CHARS, FactCollector, find_cut, keep_ends, read_ends
@@ -27,13 +28,14 @@ from refold.core.facts.sentences import (
 )
 from refold.core.messages import file_operations
 from refold.core.messages.message import Message, Text, ToolCall, ToolResult
-from refold.core.messages.speakers import find_speaker, find_speaker_names, remove_program_text
+from refold.core.messages.speakers import find_own_words, find_speaker, find_speaker_names
 from refold.core.messages.text_boundaries import word_before
 from refold.core.messages.tool_pairs import link, open_calls
 from refold.core.messages.transcript import parse_arguments
-from refold.core.outputs.outcome import cut_words, describe_action, describe_command
+from refold.core.outputs.outcome import cut_words, describe_action, describe_command, read_result
 from refold.core.tokens.findings import Findings
 
+_PLAN_TOOL: Final = re.compile("todo|plan|task", re.IGNORECASE)
 TOOL_MESSAGES: Final = 400
 """Newest messages in which tool output is read; older output is hardly used again (decision 0012)."""
 MODEL_MESSAGES: Final = 1_000
@@ -77,6 +79,13 @@ _FENCED: Final = re.compile(r"```([\w+-]{0,20})\n(.*?)(?:```(?=\s|\Z)|\Z)", re.D
 """A block of code with its language; the fence that ends it begins no other."""
 _FENCED_CHARS: Final = 4_000
 """Characters of such a block that are read."""
+_TAGGED_CALL: Final = re.compile(r"<(?:function=)?([a-z]\w{2,40})>\s{0,9}(?=<(?:parameter=)?\w{1,40}>)")
+_TAGGED_VALUE: Final = re.compile(r"<(?:parameter=)?(\w{1,40})>(.{0,1000}?)</(?:\1|parameter)>", re.DOTALL)
+"""A call that a model writes as tags, as in Cline and OpenHands, and each of its values."""
+_REPORT_HEAD: Final = re.compile(
+    r"\A(?:\[[^\0]{3,400}?\]\s{0,3}Result|EXECUTION RESULT of \[.{1,80}\]):\s{1,3}"
+)
+"""What stands before the output of such a call; it names the call again."""
 _SHELLS: Final = frozenset({"bash", "sh", "shell", "zsh", "console", "powershell", "mswea_bash_command"})
 _SPECIFIC: Final = re.compile(r"\b[\w.,:/-]{0,40}\d[\w.,:/-]{0,40}|\b\w[\w./-]{0,60}[/_.][\w./-]{1,60}")
 """Dates, amounts, numbers of orders, names of files: what somebody asks for again."""
@@ -94,20 +103,23 @@ def find_facts(
     found     what was found in single messages before
     """
     reader = _MessageReader(people=find_speaker_names(messages), found=Findings() if found is None else found)
+    named = {(message.role, message.name) for message in messages if message.name}
+    reader.shared = frozenset(role for role, count in Counter(role for role, _ in named).items() if count > 1)
     oldest = max(0, len(messages) - MODEL_MESSAGES)
     oldest_output = len(messages) - TOOL_MESSAGES
     links = link(messages[oldest:])
     waiting = open_calls(messages[oldest:], links)
     voices = [find_speaker(message) for message in messages]
-    old_users = voices.count("user") - USER_MESSAGES
+    own = [find_own_words(message) != "" for message in messages]
+    old_users = own.count(True) - USER_MESSAGES
     for index, (message, voice) in enumerate(zip(messages, voices, strict=True)):
         at = index if numbers is None else numbers[index]
-        if voice == "user":
+        if own[index]:
             reader.read(reader.read_rules if old_users > 0 else reader.read_user, message, at)
             old_users -= 1
-        elif index < oldest:
+        if index < oldest:
             continue
-        elif voice == "assistant":
+        if voice == "assistant":
             reader.is_run = not message.calls and voices[index + 1 : index + 2] == ["tool"]
             reader.read(reader.read_model, message, at)
             for place, call in enumerate(message.parts):
@@ -134,6 +146,8 @@ class _MessageReader:
 
     people: frozenset[str]
     """People who speak with their name in front."""
+    shared: frozenset[str] = frozenset()
+    """Roles in which several speak, by the names of their messages."""
     facts: FactCollector = field(default_factory=FactCollector)
     command: str = ""
     """The last command that the model wrote instead of calling a tool, in one line."""
@@ -151,7 +165,7 @@ class _MessageReader:
     ) -> None:
         """Read a message or a call, or take what was found in it before."""
         # Known by its identity, as in `Findings.find_in`; what is found depends on what was said before, too.
-        spoken = (self.people, self.command, self.command_at, self.file, self.is_run)
+        spoken = (self.people, self.shared, self.command, self.command_at, self.file, self.is_run)
         key = (read.__name__, id(source), at, *map(id, beside), spoken)
         if known := self.found.get(key):
             _, facts, answers, (self.command, self.command_at, self.file) = known
@@ -169,8 +183,12 @@ class _MessageReader:
 
     def read_user(self, message: Message, at: int) -> None:
         """Note a user's sentences, values, check boxes and names."""
-        text = self._note_sentences(message, at, USER_KINDS)
+        who, text = self._note_sentences(message, at, USER_KINDS)
+        first = len(self.facts.facts)
         self.facts.add_values(text, at, 3.0)
+        if who:  # the limit of one is not that of another
+            for place, value in enumerate(self.facts.facts[first:], first):
+                self.facts.facts[place] = replace(value, about=f"{who}: {value.about}")
         self.facts.add_check_boxes(text, at)
         self.facts.add_names(text, "", at, 3.0)
 
@@ -178,12 +196,16 @@ class _MessageReader:
         """Note a user's rules alone."""
         self._note_sentences(message, at, RULE_KINDS)
 
-    def _note_sentences(self, message: Message, at: int, kinds: frozenset[str]) -> str:
-        """Note a user's sentences of these kinds, and return the text without the speaker's name."""
-        whole = remove_program_text(message.text)
+    def _name_speaker(self, message: Message) -> str:
+        """Return the name of a message where several speak in its role, else ""; OpenAI takes 64 letters."""
+        return " ".join((message.name or "").split())[:64] if message.role in self.shared else ""
+
+    def _note_sentences(self, message: Message, at: int, kinds: frozenset[str]) -> tuple[str, str]:
+        """Note a user's sentences of these kinds; return the speaker's name, and the text without it."""
+        whole = find_own_words(message)
         text = keep_ends(whole, SAID_CHARS, 0.5)
         who, _, words = text.partition(": ")
-        who, text = (who, words) if who in self.people else ("", text)
+        who, text = (who, words) if who in self.people else (self._name_speaker(message), text)
         sentences = _find_own_sentences(text)
         for place, sentence in enumerate(sentences):
             if kinds is RULE_KINDS and not may_be_rule(sentence):
@@ -200,20 +222,17 @@ class _MessageReader:
         known = frozenset(sentences)
         for sentence in (each for each in _find_middle_rules(whole) if each not in known):
             self.facts.add("constraint", sentence, who, at=at, weight=MIDDLE_WEIGHT)
-        return text
+        return who, text
 
     def read_model(self, message: Message, at: int) -> None:
         """Note a model's decisions and promises, its command, and its names."""
         text = keep_ends(message.text, SAID_CHARS, 0.5)
         for sentence in filter(may_hold_decision, split_sentences(text) if may_hold_decision(text) else ()):
+            short, light = cut_words(sentence, LONGEST), len(sentence) / 1_000
             if is_decision(sentence):
-                self.facts.add(
-                    "decision", cut_words(sentence, LONGEST), at=at, weight=3.2 - len(sentence) / 1_000
-                )
+                self.facts.add("decision", short, at=at, weight=3.2 - light)
             elif is_promise(sentence) and not message.calls and not self.is_run:  # those are kept at once
-                self.facts.add(
-                    "promise", cut_words(sentence, LONGEST), at=at, weight=3.4 - len(sentence) / 1_000
-                )
+                self.facts.add("promise", short, at=at, weight=3.4 - light)
         self.facts.add_check_boxes(text, at)
         # A model that calls no tools writes its command between fences: the last one, a shell's if any.
         fences = [
@@ -223,6 +242,10 @@ class _MessageReader:
         ]
         is_shell, _, command = max(fences, default=(False, 0, ""))
         line = cut_words(describe_command(command.strip()), COMMAND_CHARS)
+        if self.is_run and not command and (call := _TAGGED_CALL.search(text)):
+            values = {key: value.strip() for key, value in _TAGGED_VALUE.findall(text, call.end())}
+            command = values.get("command", values.get("path", ""))
+            line = describe_action(call[1], values, COMMAND_CHARS)
         self.command = line if self.is_run else ""
         self.command_at, self.file = at, ""
         self.facts.add_values(text.partition("```")[0], at, 1.5 if self.command else 2.0)
@@ -230,8 +253,8 @@ class _MessageReader:
             self.answers.append(ListAnswer(at, text))
         answer = f"proposed: {line}" if is_shell else _find_answer(_FENCED.sub("", text))
         if not self.command and not message.calls and answer:
-            specific = min(4, _count_specific(answer))
-            self.facts.add("answer", answer, at=at, weight=1.4 + 0.15 * specific)
+            weight, who = 1.4 + 0.15 * min(4, _count_specific(answer)), self._name_speaker(message)
+            self.facts.add("answer", f"{who}: {answer}" if who else answer, at=at, weight=weight)
         if self.command:
             self.facts.add("done", self.command, at=at, weight=2.0)
             self.facts.add_shell_files(command, at)
@@ -240,8 +263,14 @@ class _MessageReader:
 
     def read_call(self, call: ToolCall, at: int, result: ToolResult | None) -> None:
         """Note a call with its outcome, if that is read: what was done, which file and names, what failed."""
-        arguments = _read_arguments(call)
+        arguments, known = _read_arguments(call), len(self.facts.facts)
         self.facts.add_todo_items(arguments, at)
+        if (
+            len(self.facts.facts) > known
+            and _PLAN_TOOL.search(call.name)
+            and not (result and result.is_error)
+        ):
+            return  # its items are told
         text = describe_action(call.name, arguments, COMMAND_CHARS)
         files = file_operations.find_files([Message("assistant", (call,))])
         strings = "\n".join(_strings(arguments, 0))
@@ -261,7 +290,7 @@ class _MessageReader:
         if result is None:
             self.facts.add("done", text, "", at=at, weight=2.0)
             return
-        self.facts.add_outcome(text, result.text, at, failed=result.is_error)
+        self.facts.add_outcome(text, read_result(result), at, failed=result.is_error)
         self.facts.add_output_names(result.text, file, at)
 
     def read_output(self, message: Message, at: int) -> None:
@@ -269,7 +298,7 @@ class _MessageReader:
         for result in message.results:
             self.facts.add_quotes(result.text, at)
         if not message.results:
-            text = message.text
+            text = _REPORT_HEAD.sub("", message.text, count=1)
             self.facts.add_quotes(text, at)
             if self.command:
                 self.facts.add_outcome(self.command, text, self.command_at, failed=False)

@@ -234,17 +234,23 @@ def fill_statements(page: Page, ledger: Ledger, budget: int, *, rules_budget: in
             page.facts.setdefault(SAID, []).append(fact)
             page.add(fact, fact.text, costs[id(fact)])
     else:
-        _fill_chosen(page, facts, costs, budget - headings, rules_budget - headings)
+        # Where a model answers or works, people talk to it, and what they say may be a rule for it.
+        among = any(fact.about for fact in facts) and not ledger.of("answer", "done")
+        _fill_chosen(page, facts, costs, (budget - headings, rules_budget - headings), people=among)
     page.left -= sum(page.title_cost(title) for title in empty if page.facts.get(title))
 
 
 def _fill_chosen(
-    page: Page, facts: Sequence[Fact], costs: dict[int, int], budget: int, rules_budget: int
+    page: Page, facts: Sequence[Fact], costs: dict[int, int], budgets: tuple[int, int], *, people: bool
 ) -> None:
-    """Fill in the rules within their share, then the sentences that add most, in brief."""
+    """Fill in the rules within their share, then the sentences that add most, in brief.
+
+    budgets   tokens for all of them, and for sure rules in any case
+    people    True where people talk to each other
+    """
+    budget, rules_budget = budgets
     said = weigh_statements(facts, page.found)
     kept: list[Fact] = []
-    people = any(fact.about for fact in facts)
     room = int(budget * (RULES_SHARE_AMONG_PEOPLE if people else RULES_SHARE))
     budget -= room
     room, extra = max(room, rules_budget), max(0, rules_budget - room)

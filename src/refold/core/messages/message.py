@@ -234,7 +234,7 @@ class Message:
 
     @property
     def is_user_turn(self) -> bool:
-        """True if a person speaks here: a user message without a tool result."""
+        """True for a user message without a tool result; for words beside one see `find_own_words`."""
         return self.role == "user" and ToolResult not in map(type, self.parts)
 
 

@@ -2,6 +2,7 @@
 
 Agents without tool calls send the output of a command as a user message, and editors add reminders to a
 user's words. Neither is a person's request, so neither may become one. In doubt a person speaks.
+A message with a tool result is the tool's; what a person says beside it is theirs (`find_own_words`).
 """
 
 import re
@@ -9,18 +10,23 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Final, Literal, TypeAlias
 
-from refold.core.messages.message import Message
+from refold.core.messages.message import Message, Text
 
 Speaker: TypeAlias = Literal["user", "assistant", "tool", "system", "summary"]
 
-# Beginnings that agents such as mini-swe-agent, SWE-agent, Cline and Claude Code write. A pattern too many
-# hides a person's request, one too few takes a tool output for a request.
+# Beginnings that agents such as SWE-agent, OpenHands, Cline, Roo, aider and Claude Code write.
+# A pattern too many hides a person's request, one too few takes a tool output for a request.
 _PROGRAM_TEXT: Final = re.compile(
     r"\s{0,20}(?:<(?:returncode|output|observation|tool_response|tool_result|function_results?|stdout|stderr"
     r"|bash-std(?:out|err)|local-command-std(?:out|err)|local-command-caveat|task-notification"
     r"|environment_details|tool_use_error)\b[^>\n]{0,200}>"
     r"|(?:observation|tool output|tool result|command output|execution result)s?(?: \([^)\n]{0,80}\))?:"
     r"|\[(?:tool result|command output|request interrupted)\b"
+    # Cline and Roo report what a person answers, or says when they refuse, in the same way.
+    r"|\[(?!attempt_comp|ask_followup|plan_mode|act_mode)\w{3,60}(?: for '[^\0]{0,300}?')?\]\s{0,3}result:"
+    r"[ \t]{0,3}(?:\n(?!the user denied this operation and provided)|\Z)|execution result of \["
+    r"|i have \*added these files to the chat\* so you can\b|# \d{1,3} search/replace blocks? failed to match"
+    r"|here are (?:summaries of some files present in my git repo|some read only files, provided for your)"
     r"|the (?:last|previous) command <command>"
     r"|please always provide exactly one [^\n]{1,60}\bfound \d"
     r"|\[error\] you did not use a tool\b"
@@ -32,10 +38,13 @@ _PROGRAM_TEXT: Final = re.compile(
 """Beginnings of messages in which an agent reports an output, or corrects the model, as the user."""
 _ADDED_BLOCK: Final = re.compile(
     r"<(system-reminder|command-message|command-name|command-args|local-command-stdout|environment_context"
-    r"|user_instructions|ide_opened_file|ide_selection)>.{0,20000}?</\1>",
+    r"|user_instructions|ide_opened_file|ide_selection|environment_details)>.{0,20000}?</\1>"
+    r"|\[(?:image|file) [^\]\n]{0,200}was here; left out to make room\]",
     re.DOTALL,
 )
-"""Blocks that programs add to a user's message."""
+"""Blocks that programs add to a user's message, and the marks that a fold leaves for pictures and files."""
+_OUTPUT_BESIDE: Final = "Tool execution succeeded."
+"""What Gemini CLI writes into a result whose output it puts beside it, as texts of the same message."""
 _NAME_IN_FRONT: Final = re.compile(r"([^\W\d_][\w .'’-]{0,30}): ")
 _NAME_REPEATS: Final = 3
 """Messages that must begin with a name before it counts as a speaker's; fewer take "Note: " for a name."""
@@ -70,7 +79,19 @@ def find_user_turns(messages: Sequence[Message]) -> list[int]:
 
 def remove_program_text(text: str) -> str:
     """Return a user's text without the blocks that programs added."""
-    return _ADDED_BLOCK.sub("", text) if "</" in text else text
+    return _ADDED_BLOCK.sub("", text) if "</" in text or "left out" in text else text
+
+
+def find_own_words(message: Message) -> str:
+    """Return what a person says in a message, also beside tool results; "" where only programs speak."""
+    if message.role != "user" or message.is_summary:
+        return ""
+    if not message.results:
+        return "" if is_observation(message) else remove_program_text(message.text)
+    if any(_OUTPUT_BESIDE in result.text[:80] for result in message.results):
+        return ""
+    texts = [remove_program_text(part.text).strip() for part in message.parts if type(part) is Text]
+    return "\n".join([text for text in texts if not is_program_text(text)]).strip()
 
 
 def find_speaker_names(messages: Sequence[Message]) -> frozenset[str]:

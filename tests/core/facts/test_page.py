@@ -193,15 +193,16 @@ def test_an_outcome_does_not_name_the_file_again():
     assert page.text == "## What was done\n- #1 edit_file a.py → replaced 2 lines"
 
 
-def test_a_call_that_changed_something_stands_beside_lookups():
+@pytest.mark.parametrize("name", ["cancel_reservation", "knit"])
+def test_a_call_that_changed_something_stands_beside_lookups(name):
     """Else a request that is settled looks open; a thought tells nothing."""
     page = Page(count, 500)
     lookups = (Fact("done", f"search_flight(to=X{at})", "6 items", at) for at in range(2, 9))
-    cancelled = Fact("done", "cancel_reservation(id=M2)", "status cancelled", 1)
+    cancelled = Fact("done", f"{name}(id=M2)", "status cancelled", 1)
     thought = Fact("done", "think(thought=hm)", "ok, no output", 9)
     fill_section(page, ledger(Fact("file", "a.py", "read", 1), cancelled, *lookups, thought), DONE, 40)
     lines = page.text.split("\n")
-    assert lines[1] == "- #1 cancel_reservation(id=M2) → status cancelled"
+    assert lines[1] == f"- #1 {name}(id=M2) → status cancelled"
     assert lines[-1] == "- #8 search_flight(to=X8) → 6 items"
 
 
@@ -216,13 +217,47 @@ def test_what_a_service_changed_is_told_in_short_before_any_lookup():
         Fact("done", "update_booking(id=M4, bags=2)", "Error: no seats", 4),
         Fact("done", "get_booking(id=M5)", "state open", 5),
     ]
-    fill_section(page, ledger(*actions), DONE, 90)
+    fill_section(page, ledger(*actions), DONE, 100)
     assert page.text.split("\n")[1:] == [
-        "- #2 update_booking(id=M2, cabin=business) → seats 12A, 12B, 12C, meals none, cabin …",
-        "- #3 cancel_booking(id=M3) → status cancelled, seats 12A, 12B, 12C, …",
+        "- #2 update_booking(id=M2, cabin=business) → seats 12A, 12B, 12C, meals none, cabin business, fare Y26, …",
+        "- #3 cancel_booking(id=M3) → status cancelled, seats 12A, 12B, 12C, meals none, cabin …",
         "- #4 update_booking(id=M4, bags=2) → Error: no seats",
         "- #5 get_booking(id=M5) → state open",
     ]
+
+
+@pytest.mark.parametrize("files", [(), (Fact("file", "a.py", "read", 1),)], ids=["service", "files"])
+@pytest.mark.parametrize(
+    ("change", "newer"),
+    [
+        ("create_refund(order_id=1)", "retrieve_order(id={})"),
+        ("create_refund(order_id=1)", "open_page(url={})"),
+        ("kubectl(args=patch deploy web)", "kubectl(args=describe node n{})"),
+        ("run_sql(query=insert into t values (1))", "run_sql(query=select * from t{})"),
+        ("git push origin release", "kubectl logs pod-{}"),
+    ],
+)
+def test_what_was_changed_is_told_whatever_was_looked_at_later(change, newer, files):
+    """Else it would be done again: a refund, a patch, a push."""
+    page = Page(count, 500)
+    later = (Fact("done", newer.format(at), f"40 lines: {at}", at) for at in range(2, 40))
+    fill_section(page, ledger(*files, Fact("done", change, "all right", 1), *later), DONE, 40)
+    lines = page.text.split("\n")
+    assert lines[1] == f"- #1 {change} → all right"
+    assert lines[-1].startswith("- #39 ")
+
+
+def test_one_tool_that_is_called_often_does_not_push_out_another():
+    """Neither where its name says nothing, nor where it changes something each time."""
+    page = Page(count, 500)
+    often = (Fact("done", f"frob(id={at})", "ok", at) for at in range(3, 40))
+    mails = (Fact("done", f"send_mail(id={at})", "ok", at) for at in range(40, 80))
+    rare = (Fact("done", "knit(id=1)", "ok", 1), Fact("done", "cancel(id=2)", "success false, why late", 2))
+    fill_section(page, ledger(*rare, *often), DONE, 60)
+    assert {"- #1 knit(id=1) → ok", "- #2 cancel(id=2) → success false, why late"} <= {*page.text.split("\n")}
+    page = Page(count, 500)
+    fill_section(page, ledger(Fact("done", "cancel(id=2)", "ok", 2), *mails), DONE, 60)
+    assert page.text.split("\n")[1] == "- #2 cancel(id=2) → ok"
 
 
 def test_an_old_action_behind_long_newer_ones_is_left_out():
@@ -243,6 +278,19 @@ def test_a_section_may_be_filled_twice():
     fill_names(page, found, 500)
     fill_section(page, found, QUOTED, 500)
     assert page.text == "## What the user said\n- #1 Do it soon.\n- #3 Never go."
+
+
+def test_only_open_items_are_open_and_all_of_a_plan_are_told():
+    states = ("completed", "in_progress", "pending", "cancelled", "pending")
+    plan = [Fact("todo", f"step {n} of work", state, 4, 3.6) for n, state in enumerate(states)]
+    page = Page(count, 200)
+    fill_section(page, ledger(*plan), OPEN, 24)
+    assert page.text.split("\n") == [
+        "## Open",
+        "- #4 [in_progress] step 1 of work",
+        "- #4 [pending] step 2 of work",
+        "- #4 [pending] step 4 of work",
+    ]
 
 
 WORK = ledger(

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from growth import assert_linear
-from refold.core.outputs.outcome import describe_action, read_outcome
+from growth import assert_linear, stop_hang
+from refold import Opaque, Text, ToolResult
+from refold.core.outputs.outcome import describe_action, judge_action, read_outcome, read_result
 from refold.core.outputs.trouble import (
     PASSED_TEST,
     STRONG,
@@ -22,6 +23,12 @@ from refold.core.outputs.trouble import (
 TRACE = "Traceback (most recent call last):\n  File \"a.py\", line 3, in f\n    x['a']\nKeyError: 'a'\n"
 
 
+NOTEBOOK = """-----
+KeyError        Traceback (most recent call last)
+Cell In[4], line 2
+----> 2 x['region']
+KeyError: 'region'
+"""
 NESTED = "name Ada Lo, at x 3 on true"
 TERRAFORM = "91 lines: # a.b must be replaced"
 ORDER = "status cancelled, order_id W1, cards c1, c2, at x 1"
@@ -129,10 +136,38 @@ class TestOutcome:
             ('{"cards": {"card_1": {"left": 5}, "card_2": {"left": 0}}}', "cards card_1, card_2"),
             ('{"name": {"first": "Ada", "last": "Lo"}, "at": {"x": 3, "on": true}}', NESTED),
             ("\x1b[31mred\x1b[0m", "red"),
+            (
+                '{"refund_id": "re_7", "status": "pending", "to": "card"}',
+                "status pending, refund_id re_7, to card",
+            ),
+            ('{"results": [{"title": "a"}, {"title": "a"}, {"title": "a"}]}', "results 3 items"),
+            ('{"results": [], "next": null}', "results none"),
+            (NOTEBOOK, "5 lines: KeyError: 'region'"),
+            (NOTEBOOK.partition("\nKeyError: ")[0], "4 lines: KeyError Traceback (most recent call last)"),
         ],
     )
     def test_says_what_came_out(self, text, said):
         assert read_outcome(text).line == said
+
+    @pytest.mark.parametrize(
+        ("data", "said"),
+        [
+            (
+                {"output": "F..\n1 failed, 3 passed", "metadata": {"exit_code": 1}},
+                "exit code 1: 1 failed, 3 passed",
+            ),
+            ({"stdout": "built", "stderr": "", "exitCode": 0}, "built"),
+            ({"stdout": "", "stderr": "boom", "returncode": 2}, "exit code 2: boom"),
+            ({"stdout": "", "interrupted": False}, "ok, no output"),
+            ({"output": "3 lines were read"}, "3 lines were read"),
+            ({"output": "a.png", "id": "x7"}, "id x7, output a.png"),
+            ({"output": ["a"], "id": "x7"}, "id x7, output a"),
+        ],
+        ids=lambda value: value if isinstance(value, str) else None,
+    )
+    def test_what_a_program_printed_is_told_as_such(self, data, said):
+        """Some harnesses wrap it in JSON with the exit code."""
+        assert read_outcome(json.dumps(data)).line == said
 
     def test_data_do_not_repeat_what_was_asked_for(self):
         text = '{"booking": "OBUT9V", "origin": "IAH", "cabin": "economy", "bags": 99, "total": 10}'
@@ -309,6 +344,83 @@ class TestFileTools:
         assert len(said.splitlines()) <= 1
 
 
+class TestJudgement:
+    @pytest.mark.parametrize(
+        "text",
+        [
+            *("create_refund(id=1)", "cancelOrder(id=1)", "mcp__hub__create_list(x=1)", "ship(id=4)"),
+            *("update_status(id=1)", "change_plan(plan=pro)", "order(action=cancel, id=1)", "reset()"),
+            *(
+                "kubectl(args=-n pay patch deploy web)",
+                "kubectl(args=['delete', 'pod', 'x'])",
+                "delete pod x",
+            ),
+            *(
+                "run_sql(query=insert into t values (1))",
+                "db_query(sql=UPDATE t SET a = 1)",
+                "INSERT INTO t SELECT 1",
+            ),
+            *('psql -c "DELETE FROM t"', "curl -s -X POST http://x", "http(method=DELETE, url=/a)"),
+            *(
+                "cd /x && git add . && git push",
+                "git -C /x push",
+                "sudo systemctl restart nginx",
+                "npm publish",
+            ),
+            *(
+                "terraform apply -auto-approve",
+                "aws ec2 terminate-instances --ids i-1",
+                "heroku config:set A=b",
+            ),
+            *("kubectl rollout restart deploy/x", "gh pr merge 12", "helm upgrade x y", "make deploy"),
+        ],
+    )
+    def test_a_change_is_known_by_name_and_arguments(self, text):
+        assert judge_action(text) == "change"
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            *("get_order(id=1)", "mcp__hub__get_issue(x=1)", "order_details(id=1)", "track_parcel(id=1)"),
+            *("refund_status(id=1)", "web_search(query=delete from list)", "query_db(sql=select 1)"),
+            *("think(thought=Cancel it)", "book_get(id=1)", "list()"),
+        ],
+    )
+    def test_a_lookup_is_known_by_its_name(self, text):
+        assert judge_action(text) == "lookup"
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            *(
+                "open_page(url=x)",
+                "update_plan(plan=[])",
+                "Task(description=Create tests)",
+                "TodoWrite(todos=[])",
+            ),
+            *("kubectl(args=get deploy web)", "kubectl rollout status deploy/x", "kubectl logs deploy/x"),
+            *("run_sql(query=select 1)", 'psql -c "SELECT 1"', "aws ec2 describe-instances", "gh pr list"),
+            *("kubectl apply -f a.yaml --dry-run=client", "terraform plan", "git status", "git commit -m x"),
+            *('grep -rn "git push" docs', 'edit a.sql: "x" -> "DELETE FROM y"', "write a.py (3 lines)"),
+            *(
+                "insert into src/x.py (3 lines)",
+                "remove a.py",
+                "patch -p1 < x.diff",
+                "set -e; ls",
+                "npm install",
+            ),
+            *("check_in_guest(id=1)", "docker run x", "sed -i 's/a/b/' x.py", "python manage.py test", ""),
+        ],
+    )
+    def test_nothing_is_said_of_other_actions(self, text):
+        assert judge_action(text) == ""
+
+    def test_hostile_text_takes_no_time(self):
+        with stop_hang():
+            for piece in ("a_", "book_", "git -a ", "kubectl a ", "psql '", "= ", "curl ", "ssh a "):
+                assert judge_action(piece * 2_000) in {"", "lookup"}
+
+
 class TestLinesOfTrouble:
     STRONG_WORDS = (
         *(
@@ -427,3 +539,27 @@ class TestLinesOfTrouble:
         passed = "\n".join(f"tests/test_a.py::test_{place} PASSED" for place in range(20))
         assert read_outcome(passed).line == "20 lines: tests/test_a.py::test_19 PASSED"
         assert "timed out" in read_outcome(f"{passed}\nThe command timed out.").line
+
+
+class TestFieldsOfAResult:
+    """Gemini sends a result as fields, of which each is a part."""
+
+    def test_they_are_told_as_one_object(self):
+        fields = (Opaque("amount", 47.3, ""), Text("requires_supervisor", {"key": "status"}))
+        assert read_result(ToolResult("a", fields)) == '{"amount": 47.3, "status": "requires_supervisor"}'
+
+    @pytest.mark.parametrize(
+        "content",
+        [
+            (),
+            (Text("plain"),),
+            (Text("plain"), Text("words")),
+            (Text("one", {"key": "output"}),),
+            (Opaque("json", {"a": 1}, ""), Opaque("json", {"b": 2}, "")),
+            (Opaque("amount", 1, ""), Opaque("reference", {})),
+        ],
+        ids=["none", "text", "texts", "one field", "same names", "a block"],
+    )
+    def test_other_results_are_told_by_their_text(self, content):
+        found = ToolResult("a", content)
+        assert read_result(found) == found.text

@@ -5,14 +5,15 @@ outcome, a name with its file or its kind. `read_page` reads such a text back.
 """
 
 import re
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import chain, zip_longest
 from typing import Final
 
 from refold.core.facts.entities import FILE, PATH, entity_kind
-from refold.core.facts.ledger import SEEN_ONLY, USER_KINDS, Fact, Ledger, rank_value
-from refold.core.outputs.outcome import cut_words
+from refold.core.facts.ledger import SEEN_ONLY, SETTLED, USER_KINDS, Fact, Ledger, rank_value
+from refold.core.outputs.outcome import cut_words, judge_action
 from refold.core.tokens.findings import Findings
 
 Count = Callable[[str], int]
@@ -68,18 +69,20 @@ _SECTION_KINDS: Final = {
     QUOTED: frozenset({"quoted"}),
     FILE_RULES: frozenset({"file rule"}),
 }
+OPEN_PART: Final = 3
+"""Part of the room left that open items may have: a share of a small page holds one, and a plan has five."""
 _TROUBLE_CHARS: Final = 60
 """Characters of trouble by which it is known again in an outcome, which holds about a hundred."""
 _SAYS_LITTLE: Final = re.compile(r"ok, no output|\d+ lines: |$")
 """Outcome of a command that only wrote or showed a file."""
-_LOOKUP: Final = re.compile(
-    r"(?:\w{1,40}[_.])?(?:get|list|search|find|read|fetch|lookup|look_up|query|show|view|describe|check|calculate|think|load|count)"
-    r"(?:[_A-Z]\w{0,60})?\("
+_REFUSED: Final = re.compile(
+    r"failed: |errors?\b(?! (?:0|false)\b)|(?:success|ok) false"
+    r"|stat(?:us|e) (?:failed|error|rejected|denied|declined)\b",
+    re.IGNORECASE,
 )
-"""A call by a name that says that it changes nothing."""
-_REFUSED: Final = re.compile(r"failed: |error\b", re.IGNORECASE)
-CHANGE_CHARS: Final = 80
-"""Characters of a change that a service made; its outcome has half. Three whole ones would fill a page."""
+CHANGE_CHARS, RESULT_CHARS = 80, 60
+"""Characters of a call that changed something, and of what came of it: an id and its state. Three whole ones
+would fill a page."""
 _LONGEST: Final = 240
 """Characters of a name; more are data."""
 FILE_STATE: Final = re.compile(r"(.{1,400}?) \((read|changed|removed) #(\d{1,9})\)")
@@ -196,14 +199,14 @@ def words_and_names(text: str) -> Iterable[str]:
 
 
 def format_fact(fact: Fact, *, in_short: bool = False) -> str:
-    """Format a fact without its number; `in_short`: of an action the beginning, and of what came of it."""
+    """Format a fact without its number; `in_short`: of a call the beginning, and of what came of it."""
     if fact.kind in {"todo", "open call"}:
         return f"[{fact.about}] {fact.text}"
     if fact.kind == "done":
         outcome = fact.about.removeprefix(f"{fact.text.rpartition(' ')[2]}: ")  # it may name the file again
         action = fact.text
-        if in_short:
-            action, outcome = cut_words(action, CHANGE_CHARS), cut_words(outcome, CHANGE_CHARS // 2)
+        if in_short and _is_call(fact):
+            action, outcome = cut_words(action, CHANGE_CHARS), cut_words(outcome, RESULT_CHARS)
         return f"{action}{ARROW}{outcome}" if outcome else action
     if fact.kind == "quoted":
         return f'"{fact.text}"'
@@ -224,28 +227,30 @@ def fill_section(
     """
     in_section = page.facts.setdefault(title, [])
     heading = 0 if in_section else page.title_cost(title)
-    budget = min(budget, page.left) - heading
+    budget = min(max(budget, page.left // OPEN_PART * (title == OPEN)), page.left) - heading
     if budget < HANDLE_TOKENS:
         return
     of_kind = [
         fact
         for fact in ledger.of(*_SECTION_KINDS[title])
-        if fact.about not in {"", "ok, no output"} or not _is_lookup(fact)  # a thought, or nothing was found
+        # A thought, or nothing was found.
+        if title != DONE or fact.about not in {"", "ok, no output"} or not _is_lookup(fact)
+        if title != OPEN or fact.about not in SETTLED
     ]
     is_service = title == DONE and not ledger.of("file")
     # The newest actions lead to the next one; other facts have a rank of their own.
-    newest_first = _order_actions(sorted(of_kind, key=lambda fact: -fact.at), is_service=is_service)
-    misses = 0
-    files: dict[int, list[str]] = {}
+    newest_first = sorted(of_kind, key=lambda fact: -fact.at)
+    newest_first = _order_actions(newest_first, is_service=is_service) if title == DONE else newest_first
+    misses, files = 0, dict[int, list[str]]()
     for file in ledger.of("file") if brief and title == DONE else ():
         files.setdefault(file.at, []).append(file.text)
-    for fact in newest_first if newest or title == DONE else Ledger(tuple(of_kind)).by_rank():
+    for fact in newest_first if newest or title in {DONE, OPEN} else Ledger(tuple(of_kind)).by_rank():
         if id(fact) in page.shown or any(_tells_only_file(fact, path) for path in files.get(fact.at, ())):
             continue
         # The outcome of a command that failed already says what failed.
         if title == FAILED and any(_tells_trouble(done, fact) for done in page.facts.get(DONE, ())):
             continue
-        text = page.texts[id(fact)] = format_fact(fact, in_short=is_service and _is_change(fact))
+        text = page.texts[id(fact)] = format_fact(fact, in_short=_is_change(fact, sure=not is_service))
         cost = page.count(text) + HANDLE_TOKENS
         if cost <= budget:
             budget -= cost
@@ -254,10 +259,8 @@ def fill_section(
             heading = 0
             if title == DONE and (failed := page.facts.get(FAILED)):
                 failed[:] = [error for error in failed if not _tells_trouble(fact, error)]
-        elif title == DONE:
-            misses += 1
-            if misses > MOST_MISSES:
-                break
+        elif title == DONE and (misses := misses + 1) > MOST_MISSES:
+            break
     order = {id(fact): place for place, fact in enumerate(of_kind)}
     in_section.sort(key=lambda fact: order[id(fact)])
 
@@ -266,26 +269,48 @@ def _order_actions(facts: Sequence[Fact], *, is_service: bool) -> list[Fact]:
     """Return actions, the newest first, so that lookups do not push out what changed something.
 
     The changes of a service come first, as each settles an order; a lookup of what was changed later tells an
-    old state and comes last. Elsewhere a change stands between two lookups, as long as one is left.
+    old state and comes last. Elsewhere a change for good stands between two other actions, and any between
+    two lookups, as long as one is left. What no name tells comes once by its age and once by its rarity.
     """
+    made = [fact for fact in facts if _is_change(fact)]
+    others = [fact for fact in facts if not _is_change(fact)]
     if is_service:
-        made = [fact for fact in facts if _is_change(fact)]
-        changed = {_find_object(fact): fact.at for fact in reversed(made)}
-        others = [fact for fact in facts if not _is_change(fact)]
-        return made + sorted(others, key=lambda fact: changed.get(_find_object(fact), -1) > fact.at)
-    changes, lookups = (deque(f for f in facts if _is_lookup(f) is looks) for looks in (False, True))
+        changed = {_find_object(fact): fact.at for fact in reversed(made) if _is_call(fact)}
+        looked = [fact for fact in others if _is_lookup(fact)]
+        unsure = [fact for fact in others if not _is_lookup(fact)]
+        in_turn = chain.from_iterable(zip(unsure, _vary_tools(unsure), strict=True))
+        looked.sort(key=lambda fact: changed.get(_find_object(fact), -1) > fact.at)
+        return list({id(fact): fact for fact in (*_vary_tools(made), *in_turn, *looked)}.values())
+    changes, lookups = (deque(f for f in others if _is_lookup(f) is looks) for looks in (False, True))
     order: list[Fact] = []
     is_after_lookup = False
     while changes and lookups:
         is_after_lookup = not is_after_lookup and lookups[0].at > changes[0].at
         order.append((lookups if is_after_lookup else changes).popleft())
-    return [*order, *changes, *lookups]
+    order += [*changes, *lookups]
+    return [fact for pair in zip_longest(_vary_tools(made), order) for fact in pair if fact is not None]
 
 
-def _is_change(fact: Fact) -> bool:
-    """True if a call of an interface changed something: its name tells no lookup, and it was not refused."""
-    is_call = "(" in fact.text.partition(" ")[0]  # others are commands
-    return is_call and not _is_lookup(fact) and not _REFUSED.match(fact.about)
+def _vary_tools(facts: Sequence[Fact]) -> list[Fact]:
+    """Return actions, the first of each tool before a second one: frequent ones push out no other."""
+    seen: Counter[str] = Counter()
+    turns: list[tuple[int, Fact]] = []
+    for fact in facts:
+        tool = fact.text.partition("(")[0] if _is_call(fact) else " ".join(fact.text.split()[:2])
+        turns.append((seen[tool], fact))
+        seen[tool] += 1
+    return [fact for _, fact in sorted(turns, key=lambda turn: turn[0])]
+
+
+def _is_change(fact: Fact, *, sure: bool = True) -> bool:
+    """True if an action changed something for good, or may have where that need not be sure."""
+    judged = judge_action(fact.text)
+    return judged in {"change", "change" if sure else ""} and not _REFUSED.match(fact.about)
+
+
+def _is_call(fact: Fact) -> bool:
+    """True for a call of an interface; other actions are commands."""
+    return "(" in fact.text.partition(" ")[0]
 
 
 def _find_object(fact: Fact) -> str:
@@ -294,8 +319,8 @@ def _find_object(fact: Fact) -> str:
 
 
 def _is_lookup(fact: Fact) -> bool:
-    """True if a call of an interface only looked something up; others have changed something for good."""
-    return _LOOKUP.match(fact.text) is not None
+    """True if a call of an interface only looked something up."""
+    return judge_action(fact.text) == "lookup"
 
 
 def _tells_trouble(done: Fact, error: Fact) -> bool:

@@ -38,6 +38,8 @@ FIRST_KEYS: Final = frozenset(
     }
 )
 """Keys that say what came out; they get room before the others."""
+STATE_KEYS: Final = frozenset({"error", "errors", "status", "state", "success", "ok"})
+"""Those of them, and flags, that say whether something is settled."""
 ERROR_KEYS: Final = frozenset({"error", "errors"})
 NAME_ENDS: Final = ("id", "name", "number", "title", "code", "key", "path", "url")
 """Ends of the keys under which an object has its name."""
@@ -94,12 +96,14 @@ class JsonPlan:
         leave_out   true for a text that is not passed on
         """
         if isinstance(self.value, list):
-            number = f"{len(self.value)} item{'' if len(self.value) == 1 else 's'}"
-            return ": ".join(filter(None, (number, _tell_list(self.value, leave_out))))
+            return ": ".join(filter(None, (_count_items(self.value), _tell_list(self.value, leave_out))))
         pieces: list[str] = []
         left = max_chars
         ranks = _rank_keys(self.value)
-        for key, item in sorted(self.value.items(), key=lambda field: ranks[field[0]]):
+        # The state comes first, where nothing cuts it off.
+        order = sorted(self.value, key=lambda key: -1 if key.lower() in STATE_KEYS else ranks[key])
+        for key in order:
+            item = self.value[key]
             if left <= 0:
                 break
             # Of errors the message is told: a code alone says little.
@@ -107,10 +111,13 @@ class JsonPlan:
             errors = list(filter(None, item)) if is_list else []
             said = list(dict.fromkeys(_tell_value(error, leave_out) for error in errors[:MOST_INNER]))
             shown = _join_names(said, len(errors)) if said else _tell_value(item, leave_out)
+            if not shown and isinstance(item, list) and item and not is_list:
+                shown = _count_items(item)
             if shown and f"{key}={shown}" not in known:
                 pieces.append(f"{_tell_value(key, leave_out)} {shown}")
                 left -= len(pieces[-1]) + 2
-        return ", ".join(pieces) or "no other values"
+        empty = (_tell_value(key, leave_out) for key in order if self.value[key] == [])
+        return ", ".join(pieces) or ", ".join(f"{key} none" for key in empty) or "no other values"
 
     def _size(self, value: Any) -> int:
         return self.sizes.get(id(value), 0) or len(_write_scalar(value))
@@ -312,6 +319,10 @@ def _tell_list(values: list[Any], leave_out: Callable[[str], object]) -> str:
     objects = [item for item in inner if isinstance(item, dict)]
     named = inner if len(objects) < len(inner) else _find_names(objects)
     return _join_names([_tell_value(item, leave_out) for item in named[:MOST_NAMES]], len(named))
+
+
+def _count_items(values: list[Any]) -> str:
+    return f"{len(values)} item{'' if len(values) == 1 else 's'}"
 
 
 def _find_names(items: Sequence[dict[str, Any]]) -> list[str]:

@@ -3,10 +3,11 @@
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from functools import lru_cache
+from typing import Any, Final, Literal
 
 from refold.core.messages.file_operations import COMMON_TOOLS, find_files
-from refold.core.messages.message import Message, ToolCall
+from refold.core.messages.message import Message, Opaque, Text, ToolCall, ToolResult, json_text
 from refold.core.messages.text_boundaries import boundary_before, well_formed
 from refold.core.messages.transcript import parse_arguments
 from refold.core.outputs.json_plan import parse_json
@@ -27,7 +28,7 @@ from refold.core.outputs.trouble import (
     plain_line,
     rank_trouble,
 )
-from refold.core.outputs.wrappers import find_exit_code, remove_noise, split_frame
+from refold.core.outputs.wrappers import find_exit_code, remove_noise, split_frame, unwrap_streams
 
 VALUE_CHARS: Final = 60
 """Characters of one argument in a call: enough for a name or a short phrase."""
@@ -78,8 +79,10 @@ def read_outcome(
     >>> read_outcome("Exit code 1\nTraceback (most recent call last):\nKeyError: 'a'").line
     "exit code 1: KeyError: 'a'"
     """
-    pieces = split_frame(remove_noise(text))
-    code = find_exit_code(pieces)
+    data = parse_json(text) if '"stdout"' in text or '"output"' in text else None
+    streams = unwrap_streams(data.value) if data else None
+    pieces = split_frame(remove_noise(streams[0] if streams else text))
+    code = (streams and streams[1]) or find_exit_code(pieces)
     content = "\n".join(piece.text for piece in pieces if not piece.is_frame)
     lines = [plain_line(line).rstrip() for line in content.split("\n") if line.strip()]
     usual = find_usual_warnings(lines)
@@ -100,6 +103,18 @@ def read_outcome(
     line = cut_words(f"{state}: {said}" if is_bad else said, limit_chars)
     is_harmless = code == "0" or rank_trouble(trouble) == HARMLESS
     return ActionOutcome(line, is_bad, "" if is_harmless and not is_bad else trouble.strip())
+
+
+def read_result(result: ToolResult) -> str:
+    """Return a result as the object whose fields it has, as in Gemini; else its text."""
+    fields: dict[str, Any] = {}
+    for part in result.content:
+        if isinstance(part, Opaque) and part.path == "":
+            fields[part.kind] = part.value
+        elif isinstance(part, Text) and "key" in part.extra:
+            fields[part.extra["key"]] = part.text
+    is_object = len(fields) == len(result.content) > 1 and not result.is_error
+    return json_text(fields) if is_object else result.text
 
 
 def _describe_lines(lines: Sequence[str], kind: Kind, trouble: str, *, is_bad: bool) -> str:
@@ -301,6 +316,78 @@ def _find_extent(arguments: Mapping[str, Any]) -> str:
     if start is None and end is None:
         return ""
     return f" {start or 1}-{'' if end is None else end}"
+
+
+# -- what it changed ----------------------------------------------------------------------------------------
+
+_LOOKS: Final = (
+    "get|list|search|find|read|fetch|lookup|look|query|show|view|describe|check(?!_(?:in|out)(?:_|$))|calculate"
+    "|think|load|count|retrieve|inspect|track|browse|(?:details?|status|info|history|policy)$"
+)
+_MAKES: Final = (
+    "create|update(?!_plan$)|delete|remove|cancel|send|modify|change|set|add|insert|apply|push|publish|deploy"
+    "|submit|approve|reject|close|merge|revoke|grant|assign|upload|terminate|restart|rollback|drop|reset|enable"
+    "|disable|rename|invite|confirm|pay|buy|purchase|patch|scale|destroy"
+)
+"""Verbs of tools and programs; by `update_plan` agents note what they will do."""
+_ALSO_NOUNS: Final = "refund|return|exchange|transfer|book|ship|post|charge|schedule|reserve|replace|release"
+_VERB: Final = re.compile(
+    rf"(?:^|_)(?:(?P<looks>{_LOOKS})|(?P<makes>{_MAKES}|(?:{_ALSO_NOUNS})(?!\w{{0,80}}_(?:{_LOOKS})$)))(?=_|$)"
+)
+"""The first verb in the name of a tool."""
+_SHOWS: Final = (
+    "get|list|ls|describe|logs?|show|view|status|diff|plan|explain|top|history|inspect|search|help"
+)
+_SERVICES: Final = (
+    "kubectl|oc|helm|terraform|tofu|pulumi|aws|az|gcloud|gh|glab|heroku|flyctl|vercel|netlify|systemctl|argocd"
+    "|stripe"
+)
+_OPERATES: Final = (
+    f"{_MAKES}|refund|start|stop|upgrade|install|uninstall|undo|drain|cordon|taint|annotate|edit|comment|review"
+    "|reopen|put|rm|mv|cp|sync|import"
+)
+_SQL: Final = (
+    r"(?i:insert into|delete from|update [\w.\"`]{1,80} set|merge into|truncate|(?:create|drop|alter) "
+    r"(?:table|view|index|database|schema|user|role))\b"
+)
+_CHANGE: Final = re.compile(
+    r"(?:^(?:\w{0,40}_)?|[;&|=] {0,3}|\b(?:sudo|-l?c|ssh \S{1,80}) )[\[('\" ]{0,3}(?:"
+    r"git(?: -\S{1,60}(?: [^\s-]\S{0,120})?){0,2} push\b"
+    r"|(?:docker|podman|npm|pnpm|yarn|cargo|poetry|twine|make|just)(?: (?:compose|run|image))?"
+    r" (?:push|publish|upload|deploy|release)\b"
+    rf"|(?:{_SERVICES})(?:\(\w{{1,20}}=[\['\"]{{0,2}}|[ ,'\"]{{1,4}})"
+    rf"(?:(?!(?:{_SHOWS})\b)[^\s;&|]{{1,80}} ){{0,3}}?(?:\w{{1,20}}:)?(?:{_OPERATES})(?=[ :'\"-]|$)"
+    r"|curl [^;&|]{0,100}?(?:-X|--request) ?(?:POST|PUT|PATCH|DELETE)\b"
+    rf"|(?:psql|mysql|mariadb|sqlite3|duckdb|bq|sqlcmd)\b[^;&|]{{0,100}}?['\"] {{0,3}}{_SQL}|{_SQL})"
+    r"|(?:^|\b(?:args|action|operation|op|subcommand)=)[\['\"]{0,2}"
+    rf"(?:{_MAKES}|{_ALSO_NOUNS})\b(?=$|['\"),]| [^-])"
+    r"|\bmethod=(?:POST|PUT|PATCH|DELETE)\b"
+)
+"""A command, a statement or a request that changes what others see too, where one may begin; a commit stays
+in its repository, which tells of it."""
+_CHANGES_NOTHING: Final = re.compile(
+    r"(?:edit|write|read|remove) [^\s(=]{1,400}(?: |:|$)|insert into \S{1,400} \(\d{1,9} line"
+    r"|.{0,400}(?:--dry-run|--help|dry_run=True)"
+)
+"""Work on files, which has a list of its own, and what only shows what would be done."""
+
+
+@lru_cache(maxsize=4096)
+def judge_action(text: str) -> Literal["change", "lookup", ""]:
+    """Say whether an action, as `describe_action` names it, changed something for good or looked it up.
+
+    >>> [judge_action(text) for text in ("cancel_order(id=7)", "git push origin", "orderDetails(id=7)", "ls")]
+    ['change', 'change', 'lookup', '']
+    """
+    if _CHANGES_NOTHING.match(text):
+        return ""
+    name = first.partition("(")[0] if "(" in (first := text.partition(" ")[0]) else ""
+    verb = _VERB.search(re.sub(r"[^A-Za-z]{1,9}|(?<=[a-z])(?=[A-Z])", "_", name[:200]).lower())
+    looks = verb["looks"] if verb else ""
+    # What a query does stands in its words.
+    if (verb and verb["makes"]) or (looks in {"", None, "query"} and _CHANGE.search(text)):
+        return "change"
+    return "lookup" if looks else ""
 
 
 def cut_words(text: str, limit_chars: int) -> str:

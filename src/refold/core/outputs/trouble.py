@@ -150,6 +150,8 @@ def find_usual_warnings(lines: Sequence[str]) -> set[int]:
 _PYTHON_HEADER: Final = re.compile(
     r"(\s{0,40})(?:[+|] {1,4})?(?:Exception Group )?Traceback \(most recent call last\):"
 )
+_NOTEBOOK_HEADER: Final = re.compile(r"(\w{1,80}) {2,80}Traceback \(most recent call last\)$")
+"""The head of a trace in a notebook, with the name of the exception."""
 _PYTHON_FRAME: Final = re.compile(r'\s{1,44}(?:[|+] {1,8})?File "([^"\n]{1,300})", line \d')
 _STACK_FRAME: Final = re.compile(r"\s{1,40}at [^\n]{1,300}(?::(?:line )?\d{1,7}|\))$")
 _LIBRARY: Final = re.compile(
@@ -192,7 +194,10 @@ def find_traces(lines: Sequence[str]) -> list[Trace]:
 def _read_python_trace(lines: Sequence[str], start: int) -> Trace | None:
     header = _PYTHON_HEADER.match(lines[start])
     if header is None:
-        return None
+        notebook = _NOTEBOOK_HEADER.match(lines[start].rstrip())
+        below = range(start + 1, len(lines) if notebook else 0)
+        message = next((at for at in below if notebook and lines[at].startswith(notebook[1])), None)
+        return None if message is None else Trace(start, message + 1, message, ())
     indent = len(header[1])
     starts: list[int] = []
     at = start + 1

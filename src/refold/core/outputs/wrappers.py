@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from refold.core.messages.quick_init import quick_init
 from refold.core.outputs.rank_runs import TIMED_LINE
@@ -41,6 +41,8 @@ _NOTICE: Final = re.compile(r"<warning>[^<]{0,2000}</warning>\n?")
 """What a harness says about a long output; a marker says the same in fewer words."""
 _LOGGED: Final = re.compile(rf"\r(?!\s)(?={TIMED_LINE.pattern})")
 """The end of a line where the next one begins with a time: a log, and no progress that is overwritten."""
+_STREAMS: Final = ("stdout", "output", "stderr")
+_CODES: Final = ("exit_code", "exitCode", "returncode", "return_code")
 _COLOUR: Final = re.compile(r"\x1b\[[0-9;?]{0,32}[A-Za-z]")
 
 
@@ -108,6 +110,23 @@ def remove_noise(text: str) -> str:
         lines = _LOGGED.sub("\n", text).split("\n")
         text = "\n".join(line[line.rstrip("\r").rfind("\r") + 1 :] for line in lines)
     return _NOTICE.sub("", text, count=1) if "<warning>" in text[:VALUE_CHARS] else text
+
+
+def unwrap_streams(value: Any) -> tuple[str, str] | None:
+    """Return what a program printed and its exit code, "" for none, from the data of a harness; else None.
+
+    >>> unwrap_streams({"output": "boom", "metadata": {"exit_code": 1}})
+    ('boom', '1')
+    """
+    if not isinstance(value, dict) or not any(isinstance(value.get(key), str) for key in _STREAMS[:2]):
+        return None
+    inner = value.get("metadata")
+    fields = {**inner, **value} if isinstance(inner, dict) else value
+    code = next((str(fields[key]) for key in _CODES if fields.get(key) is not None), "")
+    texts = [value[key] for key in _STREAMS if isinstance(value.get(key), str)]
+    # Any interface may have a field `output`.
+    is_run = "stdout" in value or len(value) == 1 or code.lstrip("-").isdigit()
+    return ("\n".join(texts), code) if is_run else None
 
 
 def find_exit_code(pieces: Iterable[Piece]) -> str:

@@ -364,6 +364,17 @@ class TestBesideWhatStays:
         wide = [*old, *(user(f"{n} " + "word " * 60) for n in range(200)), kept]
         assert section(told(wide, protected=frozenset({len(wide) - 1})), "Last words")
 
+    @pytest.mark.parametrize("as_text", [False, True], ids=["object", "text"])
+    def test_an_older_plan_is_not_open_beside_a_newer_one(self, as_text):
+        def plan(state):
+            values = {"todos": [{"content": "Read core.py", "status": state}]}
+            return calls(ToolCall(state, "TodoWrite", json.dumps(values) if as_text else values))
+
+        old = [user("go"), plan("in_progress"), result("in_progress", "ok"), assistant("pad " * 900)]
+        assert section(told(old), "Open") == ["- [in_progress] Read core.py"]
+        new = [*old, plan("completed"), result("completed", "ok")]
+        assert not section(told(new, protected=frozenset({4, 5})), "Open")
+
 
 def test_tags_that_are_made_harmless_take_no_room_of_their_own():
     """Where that makes a text longer there is less of it, not a hole in it."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from refold.core.compaction.task import Task
-from refold.core.facts.collector import OUTPUT_CHARS
+from refold.core.facts.collector import OUTPUT_CHARS, FactCollector
 from refold.core.facts.extraction import find_facts
 from refold.core.facts.ledger import STORED_TOKENS, USER_KINDS, Ledger, report_kept
 from refold.core.facts.lists import fill_lists
@@ -42,7 +42,7 @@ from refold.core.messages.message import Message
 from refold.core.messages.speakers import find_speaker
 from refold.core.messages.summary_headers import TRUNCATION_MARKER
 from refold.core.messages.text_cutting import fit_text, middle_out
-from refold.core.messages.transcript import neutralise
+from refold.core.messages.transcript import neutralise, parse_arguments
 from refold.core.summaries.work_state import find_state
 from refold.core.summaries.wrappers import (
     FILES_SHARE,
@@ -145,6 +145,8 @@ class Staying:
     """Words of people in the messages that stay."""
     answered: bool
     """True if a message of the model stays behind the messages that leave."""
+    has_plan: bool
+    """True if a call with a plan stays behind them."""
 
 
 def write_digest(messages: Sequence[Message], covered: Covered, task: Task) -> WordedSummary:
@@ -156,9 +158,11 @@ def write_digest(messages: Sequence[Message], covered: Covered, task: Task) -> W
     covered = replace(covered, files=limit_files(covered.files, int(whole * FILES_SHARE), count))
     most = _choose_size(covered, task)
     staying = _read_staying(task, covered)
-    text = neutralise(_format_sections(messages, ledger, most, staying, task))
+    # A plan that stays is the newest one: what is open of an older one may be done.
+    shown = Ledger(tuple(fact for fact in ledger.facts if fact.kind != "todo" or not staying.has_plan))
+    text = neutralise(_format_sections(messages, shown, most, staying, task))
     if (over := count(text) - most) > 0:  # joined sections may have a little more than their pieces
-        text = neutralise(_format_sections(messages, ledger, most - over - 4, staying, task))
+        text = neutralise(_format_sections(messages, shown, most - over - 4, staying, task))
     text = fit_text(text, most, count=count).text
     meta = {"facts": _write_stored(ledger, task), "state": covered.state}
     return WordedSummary(wrap_summary(text, covered), meta, report_kept(text, ledger, 0).counts)
@@ -213,7 +217,7 @@ def _read_staying(task: Task, covered: Covered) -> Staying:
     leaving = set(covered.places)
     names = set(words_and_names("\n".join((*covered.files.read, *covered.files.modified))))
     said: list[str] = []
-    answered = False
+    answered, plans = False, FactCollector()
     length = len(task.messages)
     newest = range(max(_STAYING_FIRST, length - _STAYING_LAST), length)
     for index in (*range(min(_STAYING_FIRST, length)), *newest):
@@ -224,7 +228,10 @@ def _read_staying(task: Task, covered: Covered) -> Staying:
             voice = find_speaker(message)
             said += [join_wrapped_lines(message.text)] if voice == "user" else []
             answered = answered or (voice == "assistant" and index > covered.places[-1])
-    return Staying(frozenset(names), "\n".join(said), answered)
+            for call in message.calls if index > covered.places[-1] else ():
+                given = call.arguments
+                plans.add_todo_items(parse_arguments(given) if isinstance(given, str) else given, index)
+    return Staying(frozenset(names), "\n".join(said), answered, bool(plans.facts))
 
 
 def _format_sections(

@@ -29,7 +29,20 @@ class TestPatched:
         found = ledger(
             Fact("todo", "Write the docs", "open", 1, 3.6), Fact("todo", "write the docs", "done", 4)
         )
-        assert [(fact.about, fact.uses) for fact in found.facts] == [("done", 2)]
+        assert [(fact.about, fact.uses, fact.weight) for fact in found.facts] == [("done", 2, 1.0)]
+
+    def test_a_new_plan_replaces_the_one_before_as_a_whole(self):
+        first = [Fact("todo", text, "pending", 3, 3.6) for text in ("Read", "Write", "Test")]
+        box = Fact("todo", "Call Ada", "open", 1, 3.6)
+        assert len(ledger(box, *first).facts) == 3
+        second = [Fact("todo", "Read", "completed", 7, 1.5), Fact("todo", "Ship", "in_progress", 7, 3.6)]
+        found = ledger(*first).merge(second)
+        assert [(fact.text, fact.about, fact.weight) for fact in found.facts] == [
+            ("Read", "completed", 1.5),
+            ("Ship", "in_progress", 3.6),
+        ]
+        ticked = found.merge([Fact("todo", "Ship", "done", 9, 1.5), Fact("todo", "Rest", "open", 9, 3.6)])
+        assert [(fact.text, fact.at) for fact in ticked.facts] == [("Read", 7), ("Ship", 9), ("Rest", 9)]
 
     def test_an_open_call_is_open_in_the_newest_patch_only(self):
         assert not ledger(Fact("open call", "bash make")).merge([])

@@ -545,3 +545,149 @@ class TestRulesFiles:
             [said, output, output, Message("assistant", (Text("cat AGENTS.md"),)), output]
         )
         assert found == [FileRead(1, 0, "", "AGENTS.md")]
+
+
+# What tools say of edits that changed nothing: texts of common agents, and the same in other languages.
+REFUSED = [
+    "apply_patch verification failed: Failed to find expected lines in a.py:\n    import os",
+    '{"output": "apply_patch verification failed: Failed to find expected lines", "metadata": {"exit_code": 1}}',
+    "No replacement was performed, old_str `import os` did not appear verbatim in a.py.",
+    "No replacement was performed. Multiple occurrences of old_str `x` in lines [3, 9]. Please ensure it is unique",
+    "<tool_use_error>String to replace not found in file.\nString: import os</tool_use_error>",
+    "Error: Failed to edit, could not find the string to replace.",
+    "Failed to edit, 0 occurrences found for old_string in a.py. No edits made.",
+    "The string to replace was not found in the file.",
+    "The edit was rejected by the user.",
+    "EACCES: permission denied, open '/repo/a.py'",
+    "The user doesn't want to proceed. The tool use was rejected, the new_string was NOT written to the file",
+    "错误:在 a.py 中找不到要替换的文本",
+    "Fehler: Text nicht gefunden in a.py",
+    "エラー: a.py に置換対象の文字列が見つかりません",
+    "Error: no se encontró el texto en a.py",
+    "Échec : texte introuvable dans a.py",
+    '{"success": false, "message": "old text not found"}',
+    '{"ok": false, "error": "conflict"}',
+    "File has not been read yet. Read it first before writing to it.",
+    "<tool_use_error>File has been modified since read, either by the user or by a linter.",
+    "Found 3 matches of the string to replace, but replace_all is false.",
+    "No changes to make: old_string and new_string are exactly the same.",
+    "File already exists at: /a/b.py. Cannot overwrite files using command `create`.",
+    "The path a.py does not exist. Please provide a valid path.",
+    "ERROR:\nNo replacement was performed, old_str `a` did not appear verbatim",
+    "patch rejected by user",
+    "User rejected the changes to the file.",
+    "The user denied this operation.",
+    "[Operation Cancelled] Reason: User did not allow tool call",
+    "The tool execution failed with the following error:\n<error>\nThe SEARCH block does not match</error>",
+    "Unable to apply diff to file: a.py",
+    "oldString not found in content",
+    "Could not find exact match for edit:\nimport os",
+    "Access denied - path outside allowed directories: /etc",
+    "[Errno 13] Permission denied: 'cli.py'",
+    "Traceback (most recent call last):\n  File",
+    "PermissionError: [Errno 13] Permission denied",
+    "Permission to use Edit has been denied.",
+    "Claude requested permissions to write to /a/b.py, but you haven't granted it yet.",
+    "Your proposed edit has introduced new syntax error(s). Please read this error message carefully",
+    "[Request interrupted by user for tool use]",
+    '{"error": "ENOENT: no such file"}',
+    '{"status": "rejected", "reason": "policy"}',
+    "Error executing tool replace: x",
+    "❌ Failed to write file",
+    "Invalid Context 0:\n    import os",
+    "Cannot edit a.py: file is read-only",
+    "Edit failed: no match for the search text",
+    "Ошибка: текст не найден",
+    '{"status":"error"}',
+    "<error>no match</error>",
+    "Hunk #1 FAILED at 3.",
+]
+
+# What they say of edits that did, with the words of failures in names, in the file and in what follows.
+ACCEPTED = [
+    "ok",
+    "",
+    "Done!",
+    "The file a.py has been edited. A snippet:\n     1\traise ValueError('not found')\n     2\tError: failed",
+    "The file src/errors.py has been updated successfully.",
+    "File created successfully at: docs/failed_jobs.md",
+    "Success. Updated the following files:\nM src/not_found.py",
+    "Successfully modified file: access_denied.py (1 replacements).",
+    "Edit applied successfully.\n\nLSP errors detected in this file, please fix:\nERROR [3:4] Cannot find name 'x'",
+    "\n\nThis file has errors, please fix\n<file_diagnostics>\nERROR [1:2] x not found\n</file_diagnostics>",
+    "The content was successfully saved to x.py.\n\nNew problems detected after saving the file:\n- [eslint Error] Line 3: 'a' is not defined",
+    "--- a/x.py\n+++ b/x.py\n@@ -1 +1 @@\n-Error: not found\n+    raise Failed('denied')",
+    '{"success": true, "message": "Error: not found replaced"}',
+    '{"ok": true, "error": null, "errors": []}',
+    '{"status": "ok", "diff": "-Error: failed"}',
+    '{"error": null, "path": "a"}',
+    "Error handling added to src/x.py",
+    "Wrote 120 bytes to error_handler.py",
+    "Failed tests in test_x.py are now marked as skipped",
+    "     1\tError: failed\n     2\tdenied",
+    "Updated README.md: the section 'Error: not found'",
+    "Replaced 3 occurrences of 'not found' in x.py",
+    "File x.py updated: text 'not found' replaced by 'missing'",
+    "Applied edit to x.py (the string 'access denied' changed)",
+    "1 file changed, 3 insertions(+), 2 deletions(-) in failed.py",
+    "The file not_found.html has been created.",
+    "Added a handler for requests that are rejected",
+    "Plan saved. Errors: 0, failed: 0",
+    "[main 3ab1] Fix: error when a file is not found",
+    "No errors. File saved.",
+    "0 errors, 2 warnings after edit",
+    "Edited src/x.py; tests failed: 3",
+    "The user table was updated: rows where access was denied are skipped",
+    "文件已更新: 错误处理",
+    "Datei gespeichert. Fehler: 0",
+    "Fichier modifié (gestion des erreurs : échec)",
+    "No changes to imports; 3 lines updated.",
+    "class NotFoundError(Exception):\n    pass",
+    "The patch was applied, with 1 hunk rejected",
+    "Invalid entries removed from data.csv",
+    "Cancelled orders are now handled in x.py",
+    "The following edits were made to error.py:\n- raise Error: denied",
+    "errors.ts | 4 ++--",
+    "Exception classes moved to exceptions.py",
+]
+
+
+class TestResultsOfEdits:
+    @pytest.mark.parametrize("text", REFUSED, ids=range(len(REFUSED)))
+    def test_an_edit_that_failed_or_was_refused_is_no_change(self, text):
+        edit = calls(("edit", {"path": "a", "old_string": "import os", "new_string": "import json"}))
+        assert find_files([edit, result("c0", text)]) == FileOps()
+
+    @pytest.mark.parametrize("text", ACCEPTED, ids=range(len(ACCEPTED)))
+    def test_an_edit_whose_result_mentions_a_failure_is_a_change(self, text):
+        edit = calls(("edit", {"path": "a", "old_string": "import os", "new_string": "import json"}))
+        assert find_files([edit, result("c0", text)]) == CHANGED_A
+
+    def test_what_an_edit_wrote_is_no_failure(self):
+        write = calls(("write_file", {"path": "a", "content": "Error: not found\nWhat to do"}))
+        assert find_files([write, result("c0", "Error: not found\nWhat to do")]) == CHANGED_A
+        assert find_files([write, result("c0", "Error: no room")]) == FileOps()
+
+    def test_each_call_has_its_own_result(self):
+        """An id used again belongs to the nearest call before it, and a file may tell of errors."""
+        messages = [
+            calls(("edit", {"path": "a"}), ("edit", {"path": "b"}), ("read", {"path": "c"})),
+            result("c1", "Error: no match"),
+            result("c0", "ok"),
+            result("c2", "Error: the text of a file"),
+            calls(("edit", {"path": "d"})),
+            calls(("bash", {"command": "make"}), ("read", {"path": "e"})),
+            result("c0", "Error: no target"),
+            result("c1", "no such file", is_error=True),
+            result("c9", "Error: of no call"),
+        ]
+        assert find_files(messages) == FileOps(read=("c",), modified=("a", "d"))
+
+    def test_a_change_stays_where_a_later_edit_of_the_file_fails(self):
+        edit = calls(("edit", {"path": "a"}))
+        assert find_files([edit, result("c0", "ok"), edit, result("c0", "x", is_error=True)]) == CHANGED_A
+
+    @pytest.mark.parametrize("text", ["<a>" * 100_000, "the " * 100_000, "a." * 100_000, "{" * 100_000])
+    def test_hostile_results_hang_no_pattern(self, text):
+        with stop_hang():
+            assert find_files([calls(("edit", {"path": "a"})), result("c0", text)]) == CHANGED_A

@@ -11,9 +11,10 @@ from typing import Any, Final
 
 from refold.core.facts.entities import CLASS, CONSTANT, ERROR, FILE, ID, NUMBER, PATH, VERSION, find_entities
 from refold.core.facts.injections import find_instructions, is_instruction
-from refold.core.facts.ledger import FAILED, FILE_RULE_WEIGHT, RULE_KINDS, SEEN_ONLY, Fact
+from refold.core.facts.ledger import FAILED, FILE_RULE_WEIGHT, RULE_KINDS, SEEN_ONLY, SETTLED, Fact
 from refold.core.facts.sentences import classify_sentence
 from refold.core.facts.words import word_lists
+from refold.core.messages.file_operations import is_refusal
 from refold.core.messages.text_cutting import first_line
 from refold.core.outputs.outcome import read_outcome, read_shell_lines
 
@@ -49,11 +50,16 @@ _LIST_MARK: Final = re.compile(r"^\s{0,12}(?:\d{1,6}(?:\t|→|\| ?))?\s{0,12}(?:
 _TAGS: Final = re.compile(r"</?(?:returncode|output|stdout|stderr|tool_use_error|observation)\b[^>\n]{0,80}>")
 _CHECK_BOX: Final = re.compile(r"^\s{0,12}(?:[-*]|\d{1,3}[.)])\s\[([ xX~-])\]\s(.{1,200})$", re.MULTILINE)
 _BOX_STATES: Final = {" ": "open", "x": "done", "X": "done", "~": "in progress", "-": "dropped"}
-_TODO_LISTS: Final = ("todos", "plan", "items", "tasks")
-_TODO_TEXTS: Final = ("content", "step", "title", "text", "task")
+_TODO_LISTS: Final = ("todos", "plan", "items", "tasks", "task_list", "todoList")
+_TODO_TEXTS: Final = ("content", "step", "title", "text", "task", "description")
 """Argument names under which plan tools of agents keep their items, and items their text."""
-_VALUE: Final = re.compile(r"\d(?<!\w.)[\w.,:%/-]{0,40}")
-"""A word that begins with a digit; what stands before that is looked at last, which is faster."""
+_VALUE: Final = re.compile(
+    r"\d(?<!\w.)[\w.,:%/-]{0,40}(?=((?: (?:to|of) \d[\w.:%]{0,20})?(?: (?:thousand|million))?)"
+    r"( ?[%€£$°]| [^\W\d_]{1,14}(?:/[^\W\d_]{1,9})?(?![\w:=(/-]|\.\w| =)(?: (?:19|20)\d\d\b)?)?)"
+)
+"""A word that begins with a digit, and its unit; what stands before it is looked at last, which is faster."""
+_PROPOSES: Final = re.compile(r"\b(?:suggest|propos|recommend)\w{0,4}\b[^.!?\n]{0,70}$", re.IGNORECASE)
+"""What somebody proposes holds when another one agrees."""
 _ASSIGNS: Final = (" =", "=", ":", " is", " was", " to", "->", "→")
 """Signs between a name and its value."""
 _PHRASE_END: Final = re.compile(r"(?:\w(?:[\w.'’/\\-]*\w)?[ \t]+){0,5}\w(?:[\w.'’/\\-]*\w)?$")
@@ -65,6 +71,11 @@ _CLAIM: Final = re.compile(
     re.IGNORECASE,
 )
 """What an output says of a user, or answers in nobody's name: it would read as if the user had said it."""
+_ROUTINE: Final = re.compile(r"\b(?:INFO|DEBUG|TRACE)\b.{0,2000}")
+_LOG_ID: Final = re.compile(r"\b[\w-]{2,30}=[0-9a-f-]{7,64}\b")
+"""The id of a request in a line of a log that tells no trouble: each line has another one."""
+MOST_FIGURES: Final = 12
+"""Numbers with a fraction in an output from which on they are a table, and none of them names anything."""
 _LEAST_ORDER: Final = 8
 """Characters of a text that can order something; most values of data have fewer."""
 _JSON_KEY: Final = re.compile(r'"[\w .-]{1,80}" ?:')
@@ -142,29 +153,40 @@ class FactCollector:
                 continue
             sign = next(sign for sign in _ASSIGNS if before.endswith(sign))
             name = _find_value_name(before[: len(before) - len(sign)], sign)
-            if name:
-                self.add("value", number[0].rstrip(".,:/-"), name, at=at, weight=weight)
+            is_line = sign == ":" == text[number.start() - 1] and "." in name.rpartition(" ")[2]  # a.py:12
+            unit = (number[2] or "").strip().partition(" ")[0]
+            if not name or is_line or unit == "to" or _PROPOSES.search(before):  # 1 to change
+                continue
+            value = text[number.start() - (text[number.start() - 1] in "$€£") : number.end()]
+            if value[-1] not in ".,:/-":
+                value += number[1] + (number[2] or "") * (unit not in word_lists()["stop"] and unit != "I")
+            self.add("value", value.rstrip(" .,:/-"), name, at=at, weight=weight)
 
     def add_check_boxes(self, text: str, at: int) -> None:
         """Note the check boxes of a text as todo items."""
         for box in _CHECK_BOX.finditer(text) if "[" in text else ():
             state = _BOX_STATES[box[1]]
-            weight = 3.6 if state in {"open", "in progress"} else 1.5
-            self.add("todo", box[2].strip(), state, at=at, weight=weight)
+            self.add("todo", box[2].strip(), state, at=at, weight=1.5 if state in SETTLED else 3.6)
 
     def add_todo_items(self, arguments: Any, at: int) -> None:
         """Note the items of a plan in the arguments of a tool, each with its state."""
         if not isinstance(arguments, Mapping):
             return
-        items = next((arguments[key] for key in _TODO_LISTS if key in arguments), ())
+        key = next((key for key in _TODO_LISTS if key in arguments), "")
+        items = arguments.get(key)
         for item in items if isinstance(items, list | tuple) else ():
             if not isinstance(item, Mapping):
                 continue
             text = next((item[key] for key in _TODO_TEXTS if isinstance(item.get(key), str)), "").strip()
-            state = str(item.get("status", item.get("state", "open")))[:20]
-            if text:
-                weight = 1.5 if state in {"completed", "done"} else 3.6
-                self.add("todo", text[:200], state, at=at, weight=weight)
+            given = item.get("status", item.get("state"))
+            if not text or (given is None and key not in {"todos", "plan"}):
+                continue  # things to order have no state
+            state = str(given or "open")[:20].lower().replace("-", "_").replace(" ", "_")
+            if arguments.get("merge") is True:  # some items of a plan, the others stay as they are
+                state = "done" if state in SETTLED else "in progress" if state == "in_progress" else "open"
+            else:  # by other words than those of check boxes the items of a whole plan are known
+                state = {"open": "pending", "done": "completed"}.get(state, state)
+            self.add("todo", text[:200], state, at=at, weight=1.5 if state in SETTLED else 3.6)
 
     def add_shell_files(self, command: str, at: int) -> None:
         """Note the files that a shell command reads, changes or removes."""
@@ -190,6 +212,11 @@ class FactCollector:
 
     def add_outcome(self, command: str, output: str, at: int, *, failed: bool) -> None:
         """Note in one line what a command led to, and what went wrong."""
+        # How tools that change files are told; of those that failed the files, which stand last, were not.
+        if command.startswith(("edit ", "write ", "insert into ", "remove ")) and is_refusal(output, command):
+            failed, places = True, range(len(self.facts), 0, -1)
+            own = next((place for place in places if self.facts[place - 1].kind not in {"name", "file"}), 0)
+            self.facts[own:] = [fact for fact in self.facts[own:] if fact.kind == "name"]
         outcome = read_outcome(
             output, OUTCOME_CHARS, failed=failed, action=command, leave_out=_gives_instructions
         )
@@ -226,7 +253,7 @@ class FactCollector:
     def add_output_names(self, output: str, file: str, at: int) -> None:
         """Note the names in a tool's output."""
         # Of a short output three times as many names are used again (docs/decisions/0012-facts.md).
-        text = read_ends(output)
+        text = _ROUTINE.sub(lambda line: _LOG_ID.sub(" ", line[0]), read_ends(output))
         if text.lstrip()[:1] in {"{", "["}:
             text = _JSON_KEY.sub(" ", text)
         self.add_names(text, file, at, 1.35 if len(output) < SHORT_OUTPUT else 1.0)
@@ -234,6 +261,9 @@ class FactCollector:
     def add_names(self, text: str, file: str, at: int, weight: float) -> str:
         """Note the names of a text with the file they stand in; return the file that the text is about."""
         entities = find_entities(text)
+        figures = [name for name, kind in entities if kind == NUMBER and not name.isdigit()]
+        for name in figures if weight < SEEN_ONLY and len(figures) > MOST_FIGURES else ():
+            del entities[name, NUMBER]
         if not file:
             file = next((name for name, kind in entities if kind in {PATH, FILE} and "." in name), "")
         is_search = _FILE_AT_LINE_START.match(text.lstrip()[:220]) or _FILE_AT_LINE_START.match(
@@ -279,7 +309,8 @@ def _find_value_name(before: str, sign: str) -> str:
 def _find_changed(words: list[str]) -> list[str]:
     """Return the words for what gets a value in `set the gate` and `the gate was raised from 5`, else []."""
     changes = word_lists()["changes"]
-    verbs = [place for place, word in enumerate(words) if word.lower() in changes]
+    nouns = {place + 1 for place, word in enumerate(words) if word.lower() in word_lists()["determiners"]}
+    verbs = [place for place, word in enumerate(words) if word.lower() in changes and place not in nouns]
     if not verbs:
         return []  # up to 5, next to 3, from 8 to 10
     thing = words[verbs[-1] + 1 :]

@@ -23,8 +23,14 @@ _FILE: Final = re.compile(
     r"|svg|zip|gz|vue|svelte|tf|proto|gradle)"
 )
 _PATH: Final = re.compile(r"(?:~|\.{1,2})?/?(?:[\w.@-]{1,100}/){0,20}[\w.@-]{1,100}/?")
-_SCRIPT: Final = re.compile(r"\d{0,7}s/[^/]{1,100}/.{0,200}|.{0,200}/(?:[pdg]|gp)|\.__.{0,200}")
-"""What looks like a path in `sed -n '/def a/,/super().__init__/p'` and `sed 's/a.b/c/'`."""
+_SCRIPT: Final = re.compile(
+    r"\d{0,7}s/[^/]{1,100}/.{0,200}|.{0,200}/(?:[pdg]|gp)|\.__.{0,200}|[\w.]{1,100}/\d{1,12}(?:\.\d{1,12})?"
+)
+"""What looks like a path in `sed -n '/def a/,/super().__init__/p'`, `sed 's/a.b/c/'` and `sum(a/1.25)`."""
+_ROUTE: Final = re.compile(r"/(?:api|v\d{1,2})(?:/[\w-]{1,100}){1,20}/?")
+"""A path on a server, as a log of requests names it."""
+_POINTER: Final = re.compile(r'"(?:path|from)" ?: ?"(/[^"\s]{1,240})"')
+"""A place in data, as a JSON patch names it."""
 _VERSION: Final = re.compile(r"v?\d{1,5}(?:\.\d{1,6}){1,3}(?:[a-z-]{0,6}\d{0,4})?")
 _HASH: Final = re.compile(r"(?=[0-9a-f]{0,39}\d)(?=[0-9a-f]{0,39}[a-f])[0-9a-f]{7,64}")
 _UUID: Final = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
@@ -68,6 +74,8 @@ def find_entities(text: str) -> dict[Entity, int]:
         for name in [name for name, kind in entities if kind == FILE]:
             if f"from {name} import " in text or f"\nimport {name}\n" in f"\n{text}\n":
                 del entities[name, FILE]
+    for pointer in _POINTER.findall(text) if '"op"' in text else ():
+        entities.pop((pointer, PATH), None)
     if "://" in text:
         for address in _URL.findall(text):
             entities[address.rstrip(".,:;!?*_"), URL] = 1
@@ -130,6 +138,8 @@ def _read_path(piece: str) -> list[Entity]:
         return []
     if _VERSION.fullmatch(piece.rpartition("@")[2]):  # a package
         return [(piece, VERSION)]
+    if _ROUTE.fullmatch(piece):
+        return [(piece, URL)]
     is_path = piece.startswith(("./", "../", "~/")) or any("." in step for step in steps) or len(steps) > 2
     is_path = is_path or (len(steps) > 1 and (piece.startswith("/") or "_" in piece))
     if not _PATH.fullmatch(piece) or not steps or not is_path or _SCRIPT.fullmatch(piece):

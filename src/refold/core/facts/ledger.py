@@ -45,6 +45,11 @@ SEEN_ONLY: Final = 2.0
 FAILED: Final = "failed: "
 """Beginning of the outcome of a command that went wrong."""
 
+SETTLED: Final = frozenset({"completed", "done", "dropped", "cancelled", "canceled", "skipped", "closed"})
+"""States of todo items that are no longer open."""
+_BOX_STATES: Final = frozenset({"open", "in progress", "done", "dropped"})
+"""States of single items; the others are those of a plan, which is written anew as a whole."""
+
 _WORD: Final = re.compile(r"\w+")
 _REPLACED_WORD: Final = re.compile(r"\b(?:instead of|rather than|no longer|not) [\"'`]?([\w.:/@-]{2,60})")
 _REPLACEABLE: Final = frozenset({"value", "decision", "preference"})
@@ -128,8 +133,9 @@ class Fact:
             about, at = old.about, old.at  # the number belongs to the change
         if self.kind == "name" and old.about != self.about:
             about = old.about or self.about
-        weight, uses = max(old.weight, self.weight), old.uses + self.uses
-        return Fact(self.kind, self.text, about, at, weight, uses)
+        # Of a todo item its state tells the weight.
+        weight = self.weight if self.kind == "todo" else max(old.weight, self.weight)
+        return Fact(self.kind, self.text, about, at, weight, old.uses + self.uses)
 
     def is_in(self, text: str, low: str, words: set[str]) -> bool:
         """True if a text has this fact; `low` and `words` are the text in small letters and its words."""
@@ -194,11 +200,14 @@ class Ledger:
         corrected = _find_corrected(known.values())
         # A file of rules that was read again has the rules of the last time.
         read = {fact.about: fact.at for fact in known.values() if fact.kind == "file rule"}
+        todos = [fact for fact in known.values() if fact.kind == "todo"]
+        plan = max((fact.at for fact in todos if fact.about not in _BOX_STATES), default=0)
         left = _drop_settled_errors(
             fact
             for fact in known.values()
             if not _is_corrected(fact, corrected)
             and (fact.kind != "file rule" or fact.at >= read[fact.about])
+            and (fact.kind != "todo" or fact.at >= plan)
         )
         return Ledger(tuple(sorted(left, key=lambda fact: fact.at)))
 

@@ -1,7 +1,8 @@
 """Find the files that a conversation read and changed, from its tool calls; opens no file.
 
 Tools are known by name and argument, as data: `COMMON_TOOLS` knows those of common coding agents, and a
-policy may bring a vocabulary of its own. Text about files, by a user or a tool, is ignored; only calls count.
+policy may bring a vocabulary of its own. Text about files, by a user or a tool, is ignored; only calls count,
+and of those not the ones whose result tells that they failed or were refused.
 A file that was read and later changed counts as changed. Lists keep the order of first occurrence. They
 survive later compactions in a summary's metadata, or as two tags in its text.
 """
@@ -116,19 +117,26 @@ def merge_files(earlier: FileOps, later: FileOps) -> FileOps:
 
 def find_files(messages: Iterable[Message], *, vocabulary: Vocabulary = COMMON_TOOLS) -> FileOps:
     """Return the files of the tool calls, and of the summaries of earlier rounds anywhere in the history."""
-    read: list[str] = []
-    modified: list[str] = []
+    uses: list[_Use] = []
+    open_calls: dict[str, tuple[int, ToolCall]] = {}
     for message in messages:
         if message.is_summary:
             known = read_summary_files(message)
-            read += known.read
-            modified += known.modified
+            uses += [_Use("read", known.read), _Use("modified", known.modified)]
             continue
-        for call in message.parts:
-            if type(call) is ToolCall:
-                use = find_use(call, vocabulary)
-                (read if use.kind == "read" else modified).extend(use.paths)
-    return merge_files(FileOps(), FileOps(tuple(read), tuple(modified)))
+        for part in message.parts:
+            if type(part) is ToolCall:  # an id used again belongs to the nearest call before it
+                open_calls[part.id] = len(uses), part
+                uses.append(find_use(part, vocabulary))
+            elif type(part) is ToolResult and part.call_id in open_calls:
+                place, call = open_calls.pop(part.call_id)
+                is_edit = uses[place].kind == "modified"
+                if part.is_error or (is_edit and is_refusal(part.text, call.arguments)):
+                    uses[place] = _NO_USE
+    read, modified = (
+        tuple(path for use in uses if use.kind == kind for path in use.paths) for kind in ("read", "modified")
+    )
+    return merge_files(FileOps(), FileOps(read, modified))
 
 
 def read_summary_files(message: Message) -> FileOps:
@@ -271,6 +279,47 @@ def _keep_paths(values: Any) -> list[str]:
     return [
         value for value in values if isinstance(value, str) and value.strip() and len(value) <= PATH_CHARS
     ]
+
+
+# -- results of edits ---------------------------------------------------------------------------------------
+
+_RESULT_CHARS: Final = 400
+"""Characters of the first line of a result that are read: a tool says at once that it failed."""
+_REFUSAL: Final = re.compile(
+    r"(?:<\w{1,40}>\s{0,4}){0,3}[^\w\s]{0,3}\s?(?:(?:\w{1,40}\.){0,4}\w{0,40}(?:error|exception)"
+    r"(?: ?[:：>]|$| (?:while|when|during|occurred|\w{2,12}ing tool)\b)"
+    r"|E(?:ACCES|PERM|NOENT|ISDIR|NOTDIR|ROFS|EXIST|NOSPC|BUSY|INVAL|IO)\b|Errno \d|Traceback \(most"
+    r"|failed(?: to\b| ?[:：,.]|$)|unable to |(?:could|can|did) ?n[o'’]t\b|(?:permission|access) denied"
+    r"|(?:the )?(?:apply_patch|edit|hunk|operation|patch|replace|tool|write)(?: \S{1,20}){0,2} failed\b"
+    r"|(?:no|0) (?:change|edit|match|occurrence|replacement)\w{0,2} (?:was|were|made|found|to (?:make|apply))"
+    r"|no (?:such file|sufficiently)|found \S{1,8} (?:match|occurrence)e?s\b.{0,80}\bbut\b"
+    r"|invalid (?:context|patch|diff|edit|hunk|argument|param|path|line|`)"
+    r"|(?:fehler|erreur|échec|errore|erro|falha|fallo|ошибка|błąd|hata|fout|エラー|失败|失敗|오류"
+    r"|실패|خطأ) ?[:：!]|错误|錯誤|无法|無法|未找到|找不到|не удалось"
+    # A sentence about an edit or a user that says that nothing came of it, and not that something did.
+    r"|(?!.{0,400}(?<!not )(?<!not been )(?<!be )\b(?:updated|edited|created|written|saved|replaced|applied"
+    r"|changed|added|success\w{0,5})\b)(?:\w{1,20} ){0,3}?(?:old_?\w{0,10}|string|text|search|file|path|edit"
+    r"|patch|diff|hunk|changes?|operation|request|tool|users?|permissions?|directory)\b"
+    r".{0,200}?(?:\b(?:not found|already exists|since read|new syntax error|interrupted|rejected|denied"
+    r"|declined|refused|cancell?ed)\b|(?:\bnot|n['’]t) (?:exist|match|appear|want|allow|grant|been|appl)))",
+    re.IGNORECASE,
+)
+"""The beginning of a text that consists of a failure."""
+_FAILED_STATES: Final = frozenset({"false", "error", "failed", "failure", "rejected", "denied", "cancelled"})
+
+
+def is_refusal(text: str, arguments: object = "") -> bool:
+    """True if the result of an edit tells that nothing was changed: it failed, or somebody refused it."""
+    data = read_arguments(text) if text.lstrip()[:1] == "{" and len(text) <= SALVAGE_CHARS else None
+    if data:
+        states = [str(data[key]).lower() for key in ("success", "ok", "status", "state") if key in data]
+        if states:
+            return states[0] in _FAILED_STATES
+        said = next((data[key] for key in ("output", "message", "result") if data.get(key)), "")
+        return bool(data.get("error") or data.get("isError")) or is_refusal(f" {said}"[:_RESULT_CHARS])
+    line = first_line(text.strip(), _RESULT_CHARS)
+    # Many tools show the file behind their first line, and some at once: it may tell of errors.
+    return _REFUSAL.match(line) is not None and line not in str(arguments)
 
 
 # -- tags in a summary's text -------------------------------------------------------------------------------

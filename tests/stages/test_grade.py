@@ -609,3 +609,20 @@ def test_turns_that_mending_puts_in_have_room_beside_a_summary(window):
 
     talk = talk_with_writes(17, 30)
     assert refold.compact(talk, window=window, format="converse", force=True, ask=ask).met_target
+
+
+@pytest.mark.parametrize("as_one", [False, True], ids=["blocks", "one text"])
+def test_long_answers_fill_the_goal(as_one):
+    talk = [{"role": "user", "content": "Plan the move."}]
+    for turn in range(8):
+        texts = [
+            " ".join(f"w{turn}x{step}y{word}" for word in range(30)) + f" Step {turn}.{step}: move it."
+            for step in range(12)
+        ]
+        blocks = [{"type": "text", "text": text} for text in (["\n".join(texts)] if as_one else texts)]
+        talk.append({"role": "assistant", "content": blocks})
+        talk.append({"role": "user", "content": [{"type": "text", "text": f"No, not step {turn}."}]})
+    for part in (0.12, 0.14, 0.17, 0.2):
+        target = int(refold.count(talk) * part)
+        outcome = refold.compact(talk, window=400_000, target=target, format="anthropic")
+        assert 0.85 * target <= outcome.tokens_after <= target

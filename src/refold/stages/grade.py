@@ -120,8 +120,8 @@ class Grade:
         return proposal if task.goal is None else self._fit_to_goal(task, history, task.goal, proposal)
 
     def _fit_to_goal(self, task: Task, history: "_Measured", goal: int, proposal: Proposal) -> Proposal:
-        """Plan again while a view is larger than the goal, and once where it leaves much of it unused."""
-        over = tries = 0
+        """Plan again while a view is larger than the goal, or leaves much of it unused."""
+        over = tries = more = 0
         while isinstance(proposal, Step):  # a text that a model has yet to write has room planned for it
             written, view = _measure_step(task, proposal)
             if view > goal and proposal.edits and tries < TRIES:
@@ -129,14 +129,22 @@ class Grade:
                 over, tries = over + max(view - goal, (goal << tries) // MISSED_PARTS), tries + 1
                 proposal = self._propose(task, self._plan(task, history, over=over), -over)
                 continue
-            if not written or goal - view < goal * UNUSED_SHARE:
+            if not written or goal - view < goal * UNUSED_SHARE or more == TRIES:
                 break
             turns = task.counter.tokens(task.measure_turns(apply_edits(task.messages, proposal.edits)))
             layout = self._plan(task, history, written, turns)
             # Of other messages there may be more to tell, which then has to fit into the room.
             tried = (self._propose(task, layout, spare) for spare in (goal - view, 0))
-            fits = (each for each in tried if isinstance(each, Step) and _measure_step(task, each)[1] <= goal)
-            return next(fits, proposal)
+            fits = (
+                each
+                for each in tried
+                if isinstance(each, Step) and view < _measure_step(task, each)[1] <= goal
+            )
+            # Less leaves now, so that its text is shorter than the one that this view was planned with.
+            better, more = next(fits, None), more + 1
+            if better is None:
+                break
+            proposal = better
         return proposal
 
     def _propose(self, task: Task, layout: Layout, spare: int = 0, tries: int = TRIES) -> Proposal:

@@ -16,10 +16,12 @@ import secrets
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, Literal, TypeAlias, get_args
 
 from refold.errors import RefoldError
-from refold.gateway.upstreams import UPSTREAMS, Upstream
+
+Upstream: TypeAlias = Literal["openai", "anthropic", "gemini"]
+UPSTREAMS: Final[tuple[Upstream, ...]] = get_args(Upstream)
 
 PREFIX: Final = "rf-"
 """By which a virtual key is told from a provider's own."""

@@ -198,6 +198,33 @@ def test_the_language_of_the_conversation(text, told, why):
     assert reject_text(text, told) == why
 
 
+LESE = "\n".join(f"Ich lese die Datei markdown_it/rules_block/rule_{n}.py und die Tests." for n in range(20))
+READS = "\n".join(f"httpcore/_async/connection_pool_{n}.py を読みます。" for n in range(20))
+TOLD = (
+    "The user wants to know why the pool is not closed, and the assistant was to read the files in order. "
+    "It was found that the timer is started on each request and that it is never stopped. For the tests "
+    "there is a fixture with a clock, as you can see in httpcore/_async/http11.py, and it is the next step."
+)
+
+
+@pytest.mark.parametrize(
+    ("conversation", "language"),
+    [(LESE, "German"), (READS, "Chinese or Japanese")],
+    ids=["German", "Japanese"],
+)
+def test_names_and_the_output_of_tools_have_no_language(conversation, language):
+    """An agent writes little beside paths, and its tools speak English."""
+    why = f"it is written in English, the conversation in {language}"
+    assert reject_text(TOLD, conversation) == why
+    code = f"```python\n# {ENGLISH}\n```"
+    assert reject_text(TOLD, f"{conversation}\n{code}") == why
+    transcript = "".join(
+        f"#{n} assistant: {line}\n#{n} calls read: {{}}\n\n#{n} tool result (c1):\n{ENGLISH}\n\n"
+        for n, line in enumerate(conversation.split("\n"))
+    )
+    assert reject_text(TOLD, transcript) == why
+
+
 def test_the_band():
     assert reject_text("x", "y", tokens=11, most=10) == "it has 11 tokens, more than the 10 it may have"
     assert reject_text("x", "y", tokens=10, most=10) == ""

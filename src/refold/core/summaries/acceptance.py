@@ -104,6 +104,16 @@ _SURE: Final = 0.6
 """Share of letters, or of stop words, that makes a language sure; a lower share would reject on doubt."""
 _WORD: Final = re.compile(r"[^\W\d_]+")
 _ANY_LETTER: Final = re.compile(r"[^\W\d_]")
+_ASCII_NAME: Final = re.compile(
+    r"(?<![!-~])[!-~]{0,200}?(?:[/\\_@=<>{}0-9]|(?<=[A-Za-z])[.(](?=[A-Za-z]))[!-~]{0,400}"
+)
+"""A path, an address or a piece of code: its words are of no language, and agents write little else."""
+_WORK_OF_TOOLS: Final = re.compile(
+    r"^#\d{1,7} (?:(?:user|assistant|system):"
+    r"|(?:tool|calls)\b.*?(?=^#\d{1,7} (?:user|assistant|system|tool|calls)\b|\Z))",
+    re.MULTILINE | re.DOTALL,
+)
+"""Who speaks in a transcript, and what tools were asked and said: most of them speak English."""
 _SCRIPTS: Final = {
     "Chinese or Japanese": re.compile(r"[\u3040-\u30ff\u4e00-\u9fff]"),
     "Korean": re.compile(r"[\uac00-\ud7af]"),
@@ -141,8 +151,9 @@ def reject_text(
         return "it says the same again and again"
     if most is not None and tokens > most:
         return f"it has {tokens:,} tokens, more than the {most:,} it may have"
-    own, conversation_language = find_language(text), find_language(conversation)
-    if own and conversation_language and own != conversation_language:
+    own = find_language(text)
+    conversation_language = find_language(_WORK_OF_TOOLS.sub("", conversation)) if own else ""
+    if conversation_language and own != conversation_language:
         return f"it is written in {own}, the conversation in {conversation_language}"
     return ""
 
@@ -214,8 +225,9 @@ def reject_copy(text: str, conversation: str, answers: Iterable[str]) -> str:
 
 
 def find_language(text: str) -> str:
-    """Find the language or script of a text; "" on doubt."""
-    sample = text[:_SAMPLE]
+    """Find the language or script of what a text says beside code and names; "" on doubt."""
+    prose = (line for line, is_code in mark_code(text[:_SAMPLE].split("\n")) if not is_code)
+    sample = _ASCII_NAME.sub(" ", "\n".join(prose))
     letters = {name: len(pattern.findall(sample)) for name, pattern in _SCRIPTS.items()}
     total = sum(letters.values())
     script = max(letters, key=lambda name: letters[name])

@@ -23,10 +23,10 @@ from refold.core.facts.sentences import LONGEST, is_prohibition, split_sentences
 from refold.core.facts.words import compile_patterns, read_patterns
 from refold.core.messages.message import Message
 from refold.core.messages.message_text import arguments_text
-from refold.core.messages.speakers import find_speaker, remove_program_text
+from refold.core.messages.speakers import find_own_words, find_speaker, remove_program_text
 from refold.core.messages.text_cutting import middle_out
 from refold.core.messages.transcript import SHOWN_CHARS
-from refold.core.summaries.acceptance import find_content
+from refold.core.summaries.bans import Ban, find_acts, find_bans, find_claimed, says_again
 from refold.core.summaries.wrappers import unwrap_summary
 from refold.core.tokens.findings import Findings
 
@@ -106,12 +106,6 @@ def _read_said(text: str) -> _Said:
     )
 
 
-def _read_sentences(text: str) -> list[tuple[str, set[str]]]:
-    """Split a text into sentences, each with its content."""
-    text = middle_out(text, head=_READ_CHARS // 2, tail=_READ_CHARS // 2)
-    return [(sentence, find_content(sentence)) for sentence in split_sentences(text)]
-
-
 @dataclass(slots=True)
 class Speech:
     """The words of one kind of speaker: lines as sets of words, and names."""
@@ -129,6 +123,8 @@ class Speech:
     """A text is only read if it has a name or two words of these; saves time. None: read all."""
     texts: list[str] = field(default_factory=list)
     """The texts themselves, for what only a few summaries need."""
+    bans: list[Ban] | None = None
+    """What the texts forbid; None: not looked for yet."""
     found: Findings = field(default_factory=Findings)
     """What was read before: a summary may be judged several times, and mostly with the same words."""
 
@@ -186,16 +182,17 @@ class Speech:
         """True if one line has one of these names and some of these words."""
         return any(names & own and len(words & line) >= _SOME for line, own in self.lines)
 
-    def forbids(self, content: set[str]) -> bool:
-        """True if the sentence that has most of this content forbids something, and allows nothing."""
-        read = (self.found.find(_read_sentences, text) for text in self.texts)
-        shared = {sentence: len(content & own) for sentences in read for sentence, own in sentences}
-        most = max(shared.values(), default=0)
-        if most < max(2, _SAME * len(content)):
+    def forbids(self, claim: str, *, permits: bool) -> bool:
+        """True if people forbade what a claim says they permit or want, and nowhere else say it."""
+        if self.bans is None:
+            self.bans = [ban for text in self.texts for ban in self.found.find(find_bans, text[:_READ_CHARS])]
+        content = find_claimed(claim)
+        bans = [ban for ban in self.bans if not content.isdisjoint(ban.content)]
+        bans = [ban for ban in bans if ban.contradicts(claim, content, permits=permits)]
+        if not bans or self.has(_compile(r"\b(?:{})", "lifts")):
             return False
-        allows = _compile(r"\b(?:{}|{})\b", "consents", "allows")
-        nearest = [sentence for sentence, count in shared.items() if count == most]
-        return all(is_prohibition(sentence) and not allows.search(sentence) for sentence in nearest)
+        forbidden = {ban.text for ban in self.bans}
+        return not any(says_again(text[:_READ_CHARS], content, bans, forbidden) for text in self.texts)
 
     def orders_so(self, words: frozenset[str], names: frozenset[str]) -> bool:
         """True if these words repeat a line that gives instructions, whatever shape they have."""
@@ -224,24 +221,28 @@ class Speakers:
         words, names = _find_words(sentence), _find_names(sentence)
         if any(title in heading for title in _WORDS_OF_USER):
             return self.people.support(words) < _SAME
+        sentence = _compile("{}", "allowing").sub("allowed by", sentence)
         claim = _compile(r"{}", "user_claims").search(sentence)
         is_open = claim is None and _compile(r"{}", "open_permissions").search(sentence) is not None
         request = _compile(r"\b(?:{})\b", "wish_headings").search(heading)
         order = _compile(r"\b(?:{})\b|{}", "order_words", "order_words_without_blanks").search(sentence)
         everybody = (self.people, self.model, self.calls, self.tools)
         unknown = names.difference(*(speech.names | speech.ends for speech in everybody)) if names else names
+        permits = _compile(r"\b(?:{})|{}", "permissions", "permissions_without_blanks").search(sentence)
+        permits = permits if claim or is_open else None
+        # Of "The user asks for x, and the answer was y" only the first half is a claim.
+        wants = _compile("{}", "wishes").search(sentence) or claim
+        clause = _CLAUSE_END.split(sentence[wants.start() :], 1)[0] if wants else sentence
+        act = sentence[: wants.start()] + clause if wants and permits else clause
+        if (wants or is_open or request) and self.people.forbids(act, permits=permits is not None):
+            return True
         if not (claim or is_open or request or (order and unknown)):
             return False
-        permits = _compile(r"\b(?:{})|{}", "permissions", "permissions_without_blanks").search(sentence)
-        if (claim or is_open) and permits:
-            is_ban = not is_prohibition(sentence) and self.people.forbids(_find_claimed(sentence))
-            if is_ban or not self._knows_acts(sentence, is_open=is_open):
-                return True
-        # Of "The user asks for x, and the answer was y" only the first half is a claim.
-        clause = sentence
-        if claim and not permits and not unknown:
-            clause = _CLAUSE_END.split(sentence[claim.start() :], 1)[0]
-        said = _find_claimed(clause)
+        if permits and not self._knows_acts(sentence, is_open=is_open):
+            return True
+        if not claim or permits or unknown:
+            clause = sentence
+        said = find_claimed(clause)
         # Whose words may stand in a claim, and how much a word of theirs counts for it.
         ears = [*zip(everybody, (1.0, 1.0 if is_open else _ELSEWHERE, _ELSEWHERE, _ELSEWHERE), strict=True)]
         heard = sum(max(speech.knows(word) * weight for speech, weight in ears) for word in said)
@@ -255,7 +256,7 @@ class Speakers:
         agreed = is_open or self.people.has(_compile(r"\A\W{{0,3}}(?:{}|{})\b", "consents", "answers"))
         return all(
             self.people.has(act) or (agreed and self.model.has(act))
-            for act in (re.compile(one, re.IGNORECASE) for one in read_patterns("summaries")["acts"])
+            for act in find_acts()
             if any(act.search(piece) and not is_prohibition(piece) for piece in pieces)
         )
 
@@ -284,12 +285,6 @@ class Speakers:
             return "assistant"
         # What the model said itself is quoted only where the summary claims more than the model's own plan.
         return "assistant" if claims_request and model >= _SAME and model > people else None
-
-
-def _find_claimed(sentence: str) -> set[str]:
-    """Find the content of a claim besides the words that claim it."""
-    verbs = _compile(r"\b(?:{})\b|{}", "claim_verbs", "claim_verbs_without_blanks")
-    return find_content(verbs.sub(" ", sentence))
 
 
 def _is_plan(sentence: str, heading: str) -> bool:
@@ -328,8 +323,8 @@ def collect_speech(
         voice = find_speaker(message)
         if voice == "summary":
             _add_summary(speakers, message)
-        elif voice in {"user", "system"}:
-            speakers.people.add_answer(question, remove_program_text(message.text))
+        elif said := remove_program_text(message.text) if voice == "system" else find_own_words(message):
+            speakers.people.add_answer(question, said)
         elif voice == "assistant":
             speakers.model.add(message.text)
             for call in message.calls:
@@ -441,7 +436,7 @@ def _find_names(text: str) -> frozenset[str]:
     """Find words that name something: addresses, paths, ids, versions."""
     if text.isascii() and not _IN_NAME.search(text):
         return frozenset()
-    marks = [mark.strip(".:!?*_").lower() for mark in _MARK.findall(text)]
+    marks = [mark.strip(".:!?*_").lower() for mark in _MARK.findall(text) if not mark.isalpha()]
     return frozenset([name for name in marks if len(name) > 3 and _is_name(name)])
 
 

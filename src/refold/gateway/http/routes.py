@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from refold.gateway.upstreams import Upstream
+from refold.gateway.virtual_keys import Upstream
 
 _FOLDED: Final[Mapping[str, tuple[Upstream, str]]] = {
     "/chat/completions": ("openai", "openai"),

@@ -8,8 +8,7 @@ from typing import Final, Protocol
 from multidict import CIMultiDict
 
 from refold.gateway.http.refusals import Refusal
-from refold.gateway.upstreams import Upstream
-from refold.gateway.virtual_keys import PREFIX, VirtualKey, hash_key
+from refold.gateway.virtual_keys import PREFIX, Upstream, VirtualKey, hash_key
 
 _KEY_HEADERS: Final = ("Authorization", "x-api-key", "api-key", "x-goog-api-key")
 """Headers in which clients send their keys."""

@@ -2,8 +2,10 @@
 
 import pytest
 from hostile_texts import PAYLOADS, UNSEEN
-from inspector_pages import has_text, wait_for_lines, wait_until
+from inspector_pages import has_text, run_inspector, wait_for_lines, wait_until
 from seeded_stores import HOSTILE
+
+import refold
 
 VIOLATIONS = "window.violations = []; addEventListener('securitypolicyviolation', event => violations.push(event.violatedDirective));"
 SECRET_MARKS = "[\\u202a-\\u202e\\u2066-\\u2069\\u200b-\\u200f\\ufeff\\u0000-\\u0008\\u001b\\u00ad]"
@@ -99,3 +101,18 @@ def test_images_are_drawn_on_a_click_and_never_fetched_from_elsewhere(hostile):
     page.locator("dialog img").wait_for()
     assert page.locator("dialog img").get_attribute("src").startswith("blob:")
     wait_until(page, "document.querySelector('dialog img').naturalWidth === 1")
+
+
+def test_sessions_whose_names_no_path_can_have(watch, tmp_path):
+    address = f"sqlite:{tmp_path / 'odd.db'}"
+    for name in ("good", "half \ud83d", ".", "..", "%u002e"):
+        with refold.open(name, store=address) as session:
+            session.say("hi")
+    with run_inspector(address) as url:
+        seen = watch(url)
+        seen.go("#/", ".sessions-table .row")
+        links = seen.page.locator(".sessions-table .row a")
+        addresses = [link.get_attribute("href") for link in links.all()]
+        assert len(addresses) == 5
+        for each in addresses:
+            seen.go(each, ".rows .row")

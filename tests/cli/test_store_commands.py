@@ -542,6 +542,33 @@ def test_a_list_of_messages_becomes_a_session(file, address, monkeypatch):
     )
 
 
+def test_a_session_that_another_program_begins_meanwhile_is_left_alone(address, monkeypatch):
+    monkeypatch.setenv("REFOLD_STORE", address)
+    file = saved("talk.json", talk(1))
+    run_cli("import", "first", file)
+    store_source, others = sys.modules["refold.cli.input.stores"].store_source, []
+
+    def begin_another(*given):
+        if not others:
+            others.append("new")
+            others.append(run_cli("import", "new", file).status)
+        return store_source(*given)
+
+    monkeypatch.setattr("refold.cli.commands.import_.store_source", begin_another)
+    done = run_cli("import", "new", file)
+    assert others == ["new", 0]
+    exists = "refold: session 'new' exists already: import into a new one\n"
+    assert (done.status, done.out, done.err) == (1, "", exists)
+    assert len(run_cli("show", "new", "--json").json["messages"]) == 2
+
+
+def test_an_export_without_messages_begins_no_session(address, monkeypatch, tmp_path):
+    monkeypatch.setenv("REFOLD_STORE", address)
+    saved(tmp_path / "messages.jsonl", "")
+    assert run_cli("import", "new", tmp_path).status == 0
+    assert run_cli("sessions", "--json").json["sessions"] == []
+
+
 def test_a_folder_that_is_no_export(store, tmp_path):
     (tmp_path / "empty").mkdir()
     done = run_cli("import", "new", "empty")
@@ -591,6 +618,16 @@ def test_a_damaged_store_is_told_and_salvaged(scheme, store, tmp_path):
     again = run_cli("check", "--salvage", new)
     assert again.status == 1
     assert again.err == f"refold: {new} has sessions already: salvage into a new store\n"
+
+
+def test_a_store_that_cannot_list_its_sessions_is_not_sound(store, monkeypatch):
+    def refuse(_):
+        raise refold.errors.StoreError("the list is lost")
+
+    monkeypatch.setattr("refold.stores.sqlite.store.SQLiteStore.sessions", refuse)
+    monkeypatch.setattr("refold.stores.jsonl.store.JsonlStore.sessions", refuse)
+    done = run_cli("check")
+    assert (done.status, done.out.splitlines()[0]) == (1, "wrong  the list is lost")
 
 
 def test_a_salvaged_store_as_data(store, tmp_path):

@@ -197,6 +197,18 @@ def test_a_secret_in_the_name_of_a_checkpoint_is_hidden(address):
         assert served.post("sessions/talk/rewind", {"to": shown["entry"]}).status == 200
 
 
+@pytest.mark.parametrize(
+    ("name", "part"),
+    [(".", "%u002e"), ("..", "%u002e%u002e"), ("half \ud83d", "half%20%ud83d"), ("%u002e", "%25u002e")],
+    ids=["dot", "dots", "half a pair", "as it is"],
+)
+def test_a_name_that_no_browser_sends_as_it_is(address, name, part):
+    store_messages(address, [{"role": "user", "content": "hi"}], name)
+    with inspecting(address) as served:
+        assert served.get(f"sessions/{part}")["name"] == name
+        assert served.get(f"sessions/{part}/entries/1")["line"] == "hi"
+
+
 @pytest.mark.parametrize("name", NAMES, ids=range(len(NAMES)))
 def test_a_name_of_any_characters_is_one_part_of_a_path(address, name):
     store_messages(address, [{"role": "user", "content": "hi"}], name)

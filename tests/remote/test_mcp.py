@@ -110,6 +110,7 @@ def test_what_is_wrong_is_told_to_the_model(store):
     for result, (_, _, words) in zip(results, WRONG, strict=True):
         assert result.is_error
         assert words in result.content[0].text
+        assert "session/open" not in result.content[0].text, "which is no tool"
 
 
 def test_an_empty_store(tmp_path):
@@ -157,3 +158,35 @@ def test_the_example_of_the_page(tmp_path, monkeypatch):
     page = (Path(__file__).parents[2] / "docs" / "remote.md").read_text(encoding="utf-8")
     ((example),) = re.findall(r"^```py\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
     exec(compile(example, "remote.md", "exec"), {"__name__": "example"})
+
+
+def test_a_word_at_the_end_of_a_long_message_is_read(tmp_path):
+    where = f"sqlite:{tmp_path / 'store.db'}"
+    with refold.open("a", store=where) as session:
+        session.say("log line. " * 3_000 + " the needle is 4711")
+        for number in range(30):
+            session.say(f"the word {number} " + "x" * 3_000)
+    calls = [
+        ("recall_search", {"query": "needle"}),
+        ("recall_search", {"query": "word", "limit": 100}),
+        ("recall_expand", {"entry_id": "#1"}),
+        ("recall_expand", {"entry_id": "#1", "offset": 20_000}),
+    ]
+    found, many, first, second = [told(result) for result in asked(where, calls)[1]]
+    (hit,) = found["hits"]
+    assert "the needle is 4711" in hit["text"]
+    assert (len(hit["text"]), hit["clipped"]) == (2_000, True)
+    assert len(many["hits"]) == 30
+    assert sum(len(each["text"]) for each in many["hits"]) <= 20_000
+    assert first["next_offset"] == 20_000
+    assert "next_offset" not in second
+    assert "the needle is 4711" in json.loads(first["text"] + second["text"])[0]["content"]
+
+
+def test_half_of_a_surrogate_pair_hides_nothing(tmp_path):
+    where = f"sqlite:{tmp_path / 'store.db'}"
+    with refold.open("a", store=where) as session:
+        session.say("half \ud83d mark")
+    calls = [("recall_search", {"query": "mark"}), ("recall_expand", {"entry_id": "#1"})]
+    found, whole = [told(result) for result in asked(where, calls)[1]]
+    assert found["hits"][0]["text"] == whole["messages"][0]["content"] == "half \ufffd mark"

@@ -215,6 +215,29 @@ def test_a_checkpoint_that_moved_is_listed_once():
         assert [(each.name, each.said) for each in session.checkpoints()] == [("b", 2), ("a", 4)]
 
 
+@pytest.mark.parametrize("policy", ["refold", "opal", "thrifty"])
+def test_a_fold_by_hand_leaves_a_checkpoint_where_it_is(policy):
+    with open_talk(policy=policy) as session:
+        say_turns(session, 2)
+        session.checkpoint("mine")
+        say_turns(session, 6)
+        assert session.compact().compacted
+        assert [(each.name, each.handle) for each in session.checkpoints()] == [("mine", "#4")]
+        assert session.rewind("mine") == 4
+
+
+def test_a_checkpoint_that_a_fold_moved_is_listed_where_a_rewind_goes():
+    with open_talk(policy="umwelten", ask=lambda _: "Summary: the terms are done.") as session:
+        say_turns(session, 2)
+        session.checkpoint("mine")
+        say_turns(session, 6)
+        session.say("an open question")
+        assert session.compact().compacted
+        (listed,) = session.checkpoints()
+        assert listed.said > 4, "it stands behind the summary"
+        assert session.rewind("mine") == listed.said
+
+
 def test_a_checkpoint_that_a_branch_took_along_is_listed_once():
     """A list that was edited behind a checkpoint starts a branch, which has the checkpoint as well."""
     history = [user("one"), assistant("two"), user("three"), assistant("four")]

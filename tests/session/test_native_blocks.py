@@ -140,6 +140,36 @@ def test_a_turn_that_was_paused_for_compaction_is_sent_again_with_the_block():
     assert refold.validate(seen.messages, "anthropic") == []
 
 
+def test_a_block_is_known_though_an_sdk_has_written_null_into_it():
+    """Anthropic's SDK does so while it collects a stream."""
+    plain = {"type": "compaction", "content": "Port the parser."}
+    back = {"role": "assistant", "content": [{**plain, "encrypted_content": None}]}
+    first = [{"role": "user", "content": "go " * 50}]
+    one = session(first, "anthropic", "claude-opus-4-8")
+    one.observe(answered(plain), say=False)
+    one.prepare([*first, back, *first])
+    assert len(one.folds()) == 1
+    one.unfold()
+    assert one.view() == [*first, back, *first]
+
+
+def test_the_size_of_a_block_is_known_though_an_sdk_has_written_null_into_it():
+    plain = {"type": "compaction", "content": "Port the parser."}
+    first = [{"role": "user", "content": "go " * 5_000}]
+    rest = {"type": "text", "text": "on"}
+    sizes = []
+    for block in (plain, {**plain, "encrypted_content": None}):
+        one = session(first, "anthropic", "claude-opus-4-8")
+        usage = {"input_tokens": 900, "output_tokens": 5}
+        passes = [{"type": "compaction", **usage, "output_tokens": 700}, {"type": "message", **usage}]
+        one.observe(
+            {**answered(plain, rest, stop="end_turn"), "usage": {**usage, "iterations": passes}}, say=False
+        )
+        one.prepare([*first, {"role": "assistant", "content": [block, rest]}, *first])
+        sizes += [fold.tokens_after for fold in one.folds()]
+    assert sizes[0] == sizes[1] > 700
+
+
 @pytest.mark.parametrize("say", [False, True])
 @pytest.mark.parametrize("split", [False, True])
 def test_a_block_that_comes_back_from_the_caller_is_no_second_fold(say, split):

@@ -128,6 +128,11 @@ def test_a_file_of_a_newer_version_is_left_alone(store, folder):
         with pytest.raises(LogTooNew, match=r"has version [29], this refold knows 1: upgrade refold"):
             use()
     assert path.read_bytes() == newer + rest
+    (defect, *_) = again.check()
+    assert (defect.session, defect.what) == (
+        "a",
+        f"{path} has version 2, this refold knows 1: upgrade refold",
+    )
 
 
 def test_a_file_that_was_put_back_is_read_anew(store, folder):

@@ -11,6 +11,7 @@ Only `refold mcp` imports this module, because it needs the library.
 import asyncio
 import json
 import os
+import re
 import signal
 from collections.abc import Awaitable
 from contextlib import suppress
@@ -21,6 +22,7 @@ from mcp.server.mcpserver.exceptions import ToolError
 from pydantic import Field
 
 from refold import __version__
+from refold.core.messages.text_cutting import find_telling_word
 from refold.errors import RefoldError
 from refold.remote import operations
 from refold.remote.protocol import to_failure
@@ -33,9 +35,11 @@ INSTRUCTIONS: Final = (
 )
 MOST_CHARS: Final = 20_000
 """Most characters of one answer, about 5,000 tokens: an expansion must not fill the window that a fold just
-emptied. The model can ask for a smaller range."""
+emptied. The model can ask for a smaller range, or for what follows."""
 HIT_CHARS: Final = 2_000
-"""Most characters of one hit: ten hits then have the size of one answer."""
+"""Most characters of one hit: ten hits then have the size of one answer, and of more hits each has less."""
+
+_HALF_PAIR: Final = re.compile("[\ud800-\udfff]")
 
 Session: TypeAlias = Annotated[
     str | None, Field(description="The session's name; the one that changed last where absent.")
@@ -75,10 +79,12 @@ class Tools:
         """Search everything that was ever said, folded away or not; best hits first."""
         name = await self._choose(session_id)
         result = await _run(operations.recall(self._registry, name, query, limit=limit))
-        hits = [
-            {**hit, "text": hit["text"][:HIT_CHARS], "clipped": len(hit["text"]) > HIT_CHARS}
-            for hit in result["hits"]
-        ]
+        most, hits = min(HIT_CHARS, MOST_CHARS // max(1, len(result["hits"]))), []
+        for hit in result["hits"]:
+            text = hit["text"]
+            word = find_telling_word(text, query) or 0
+            start = max(0, min(word - most // 4, len(text) - most))  # more of what follows the word
+            hits.append({**hit, "text": text[start : start + most], "clipped": len(text) > most})
         return {**result, "hits": hits}
 
     async def recall_expand(
@@ -87,15 +93,18 @@ class Tools:
             str, Field(description="A handle (#12 or #12-#57), a fold or an entry, as other tools name it.")
         ],
         session_id: Session = None,
+        offset: Annotated[int, Field(description="Where to go on in a long answer.", ge=0)] = 0,
     ) -> dict[str, Any]:
-        """What was said, word for word; with a call its result."""
+        """What was said, word for word; with a call its result. A long answer has a `next_offset`."""
         name = await self._choose(session_id)
         result = await _run(operations.expand_handle(self._registry, name, entry_id))
         text = json.dumps(result["messages"], ensure_ascii=False)
-        if len(text) <= MOST_CHARS:
+        if len(text) <= MOST_CHARS and not offset:
             return result
-        clipped = {"text": text[:MOST_CHARS], "clipped": True, "characters": len(text)}
-        return {"session_id": result["session_id"], **clipped}
+        end = offset + MOST_CHARS
+        clipped = {"text": text[offset:end], "clipped": True, "characters": len(text)}
+        more = {"next_offset": end} if end < len(text) else {}
+        return {"session_id": result["session_id"], **clipped, **more}
 
     async def _choose(self, session_id: str | None) -> str:
         """Return the session of a call: the one it names, the default, or the most recently changed one."""
@@ -110,9 +119,12 @@ class Tools:
 async def _run(act: Awaitable[dict[str, Any]]) -> dict[str, Any]:
     """Await an operation; an error of refold becomes an error of the tool."""
     try:
-        return await act
+        result = json.dumps(await act, ensure_ascii=False)
+        # Half a surrogate pair is no text, and the library sends nothing that has one.
+        return dict(json.loads(_HALF_PAIR.sub("\ufffd", result)))
     except RefoldError as error:
-        raise ToolError(str(to_failure(error))) from None
+        message = str(to_failure(error)).partition(": session/open")[0]  # which is no tool of this server
+        raise ToolError(message) from None
 
 
 def build_server(registry: SessionRegistry, session: str | None) -> MCPServer[Any]:

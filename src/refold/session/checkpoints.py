@@ -73,7 +73,7 @@ def _list_checkpoints(state: SessionState) -> list[Checkpoint]:
     for place, entry in sorted(marks, key=lambda mark: mark[1].name not in here):
         if entry.name not in standing:
             continue
-        name, said = str(entry.value["name"]), int(entry.value["said"])
+        name, said = str(entry.value["name"]), entry.said  # one that a fold moved may stand behind newer ones
         copy = (name, _name_message(state, place, said))
         if copy in copies:
             continue

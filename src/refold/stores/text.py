@@ -4,6 +4,7 @@ import hashlib
 import re
 from itertools import pairwise
 from typing import Final
+from unicodedata import normalize
 
 _UNSPACED: Final = re.compile(
     "[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]"  # kana and Han
@@ -11,6 +12,8 @@ _UNSPACED: Final = re.compile(
     "|[\u2600-\u27bf\U0001f000-\U0001faff]"  # emoji and other signs
 )
 """What stands in a text without a space around it although it is a word, or several."""
+_TERMINAL: Final = re.compile(r"\x1b\[[0-?]{0,40}[ -/]{0,4}([@-~])")
+"""A control sequence of a terminal (ECMA-48); `m` and `K` colour what stands around them."""
 _ESCAPED: Final = re.compile(r"(?:\\u[0-9a-fA-F]{4})+")
 _AFTER_BREAK: Final = re.compile(r"\\[nrt]([^\W_]+)")
 """A word behind an escaped end of a line, or a part of a Windows path."""
@@ -31,7 +34,8 @@ def decode_text(data: bytes) -> str:
 def separate_words(text: str) -> str:
     r"""Return a text with spaces between its words, also where it has none: Han letters, pairs of Thai.
 
-    Words inside JSON are those that a person reads: `caf\u00e9` has an accent, `\nfoo` is also `foo`.
+    Words are those that a person reads: in JSON `caf\u00e9` has an accent and `\nfoo` is also `foo`; colours
+    of a terminal are no letters, and an accent belongs to its letter.
     """
 
     def spell(match: re.Match[str]) -> str:
@@ -44,7 +48,9 @@ def separate_words(text: str) -> str:
 
     if "\\" in text:
         text = _AFTER_BREAK.sub(r"\g<0> \1", _ESCAPED.sub(decode, text))
-    return text if text.isascii() else _UNSPACED.sub(spell, text)
+    if "\x1b" in text:
+        text = _TERMINAL.sub(lambda match: "" if match[1] in "mK" else " ", text)
+    return text if text.isascii() else _UNSPACED.sub(spell, normalize("NFC", text))
 
 
 def name_hash(name: str) -> bytes:

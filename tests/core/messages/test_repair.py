@@ -545,3 +545,31 @@ def test_a_result_that_is_put_in_stands_where_its_call_does():
     assert first == answer
     assert "id" not in second["functionResponse"]
     assert refold.repair(repaired, "gemini").messages is repaired
+
+
+# -- reasoning that led to nothing ---------------------------------------------------------------------------
+
+THOUGHT = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "x"}
+OTHER = {**THOUGHT, "id": "rs_2"}
+ASKED = {"role": "user", "content": "a"}
+ANSWERED = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "b"}]}
+CALLED = {"type": "function_call", "call_id": "c1", "name": "f", "arguments": "{}"}
+RAN = {"type": "function_call_output", "call_id": "c1", "output": "x"}
+
+
+@pytest.mark.parametrize(
+    ("items", "left"),
+    [
+        ([ASKED, THOUGHT, ASKED], [ASKED, ASKED]),
+        ([ASKED, THOUGHT, OTHER, ASKED, OTHER, ANSWERED], [ASKED, ASKED, OTHER, ANSWERED]),
+        ([ASKED, CALLED, THOUGHT, RAN], [ASKED, CALLED, RAN]),
+        ([ASKED, THOUGHT, OTHER, ANSWERED, ASKED], [ASKED, THOUGHT, OTHER, ANSWERED, ASKED]),
+        ([ASKED, THOUGHT, CALLED, RAN, ASKED], [ASKED, THOUGHT, CALLED, RAN, ASKED]),
+        ([ASKED, THOUGHT], [ASKED, THOUGHT]),
+    ],
+    ids=["cut off", "two", "before a result", "before an answer", "before a call", "still open"],
+)
+def test_reasoning_leaves_unless_something_of_its_turn_follows(items, left):
+    assert list(refold.repair(items, "responses").messages) == left
+    if items[-1] is not THOUGHT:
+        assert refold.validate(left, "responses") == []

@@ -260,6 +260,16 @@ def test_links_that_go_round_end_and_are_told():
         assert len({str(one) for one in recording.messages}) == len(recording.messages) > 0
 
 
+@pytest.mark.parametrize("parent", ["u6", "u7", "u20"], ids=["self", "two", "tail"])
+def test_what_stands_before_a_circle_is_read(parent):
+    file = Claude()
+    for number in range(1, 21):
+        file.user(f"say {number}", **({"parent": parent} if number == 6 else {}))
+    recording = file.recording
+    assert [one["content"] for one in recording.messages] == [f"say {number}" for number in range(1, 21)]
+    assert recording.abandoned == 0
+
+
 def test_a_name_that_stands_twice_keeps_both():
     """B07: the nearest before its child is meant."""
     file = Claude()

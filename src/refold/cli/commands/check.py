@@ -2,7 +2,7 @@
 
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
-from contextlib import closing, suppress
+from contextlib import closing
 from typing import Final
 
 from refold.cli.exit_status import DONE, REFUSED, Refused
@@ -34,11 +34,14 @@ def run(args: Namespace, screen: Screen) -> int:
     """Check, copy if asked, and report; the status says whether everything is sound."""
     with use_store(args) as store:
         infos: list[SessionInfo] = []
-        with suppress(StoreError):  # a damaged store may not be able to list its sessions
+        unlisted = ""
+        try:
             infos = store.sessions()
+        except StoreError as error:  # a damaged store may not be able to list its sessions
+            unlisted = str(error)
         entries = sum(info.entries for info in infos)
         defects = []
-        for defect in _find_defects(store, entries, len(infos), screen):
+        for defect in _find_defects(store, entries, len(infos), unlisted, screen):
             defects.append(defect)
             if not args.json:
                 name = f"{screen.short(defect.session, 40)}: " if defect.session else ""
@@ -57,8 +60,13 @@ def run(args: Namespace, screen: Screen) -> int:
     return REFUSED if defects else DONE
 
 
-def _find_defects(store: Store, entries: int, sessions: int, screen: Screen) -> Iterator[Defect]:
-    """Yield every defect of a store; the line of progress is removed while a defect is printed."""
+def _find_defects(
+    store: Store, entries: int, sessions: int, unlisted: str, screen: Screen
+) -> Iterator[Defect]:
+    """Yield every defect of a store; the line of progress is removed while a defect is printed.
+
+    unlisted   why the sessions cannot be listed: a defect where nothing else is found
+    """
     with progress(screen) as now:
         defects = store.check()
         while True:
@@ -70,9 +78,10 @@ def _find_defects(store: Store, entries: int, sessions: int, screen: Screen) -> 
                 yield Defect(session="", what=str(error))
                 return
             now.clear()
-            if defect is None:
+            if defect is None and not unlisted:
                 return
-            yield defect
+            yield defect or Defect(session="", what=unlisted)
+            unlisted = ""
 
 
 def _count_entries(number: int) -> str:

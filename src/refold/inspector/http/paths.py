@@ -1,5 +1,6 @@
 """The addresses of the inspector: which parts a path has, and the values of a query."""
 
+import re
 from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import unquote
@@ -11,6 +12,8 @@ from refold.inspector.http.answers import ApiError
 ROOT: Final = "/inspect"
 _LONGEST: Final = 8_192
 """Characters of an address; a name of a session has at most a few hundred."""
+_LETTER: Final = re.compile(r"%u([0-9a-f]{4})")
+"""A letter that a browser cannot send in a path: half of a surrogate pair, or the dots of `.` and `..`."""
 
 
 def is_inspector_path(path: str) -> bool:
@@ -57,5 +60,6 @@ def read_address(request: web.BaseRequest) -> Address:
     if len(raw) > _LONGEST:
         raise ApiError("bad-request", "the address is too long")
     path = raw.partition("?")[0]
-    parts = tuple(unquote(part) for part in path.removeprefix(ROOT).split("/")[1:])
-    return Address(request.method, parts, dict(request.query))
+    parts = path.removeprefix(ROOT).split("/")[1:]
+    parts = [unquote(_LETTER.sub(lambda match: chr(int(match[1], 16)), part)) for part in parts]
+    return Address(request.method, tuple(parts), dict(request.query))

@@ -1,6 +1,7 @@
 // Requests to the server: JSON in, JSON out; an error is one sentence for a person.
 import { useCallback, useEffect, useRef, useState } from './vendor/htm-preact.js';
 import { useLive } from './live.js';
+import { encodeName } from './router.js';
 
 export const ROOT = '/inspect/api/';
 
@@ -47,7 +48,7 @@ export async function post(path, body = {}) {
 // The address of something of a session; who: {name, tenant}.
 export function at(who, rest = '', params = {}) {
   const query = new URLSearchParams(who.tenant ? { ...params, tenant: who.tenant } : params).toString();
-  return `sessions/${encodeURIComponent(who.name)}${rest}${query && `?${query}`}`;
+  return `sessions/${encodeName(who.name)}${rest}${query && `?${query}`}`;
 }
 
 export const isAbout = (who) => (event) => event.kind === 'session' && event.name === who.name;

@@ -1,9 +1,18 @@
 // Addresses of the views: `#/`, `#/s/NAME`, `#/s/NAME/window`, `#/s/NAME/fold/ID`, `#/recall?q=`, `#/traffic`.
 import { useEffect, useState } from './vendor/htm-preact.js';
 
+// A name as a part of a path. Half of a surrogate pair has no UTF-8, and browsers walk up at `.` and `..`: the
+// server reads such letters as %uXXXX.
+export const encodeName = (name) =>
+  name.split(/(^\.{1,2}$|[\ud800-\udfff])/u).map((part, at) => (at % 2
+    ? part.split('').map((letter) => `%u${letter.charCodeAt(0).toString(16).padStart(4, '0')}`).join('')
+    : encodeURIComponent(part))).join('');
+
 const safeDecode = (part) => {
   try {
-    return decodeURIComponent(part);
+    return part.split(/%u([0-9a-f]{4})/).map((piece, at) => (at % 2
+      ? String.fromCharCode(parseInt(piece, 16))
+      : decodeURIComponent(piece))).join('');
   } catch {
     return part; // an address that somebody typed
   }
@@ -29,7 +38,7 @@ const query = (params) => {
 
 // who: {name, tenant}; the tenant is "" but for the operator of a gateway with several.
 const sessionPath = (who, rest, params = {}) =>
-  `#/s/${encodeURIComponent(who.name)}${rest}${query({ tenant: who.tenant, ...params })}`;
+  `#/s/${encodeName(who.name)}${rest}${query({ tenant: who.tenant, ...params })}`;
 
 export const link = {
   sessions: (params = {}) => `#/${query(params)}`,

@@ -175,7 +175,7 @@ def attempt_compaction(
         policy=policy,
         view_items=tuple(state.loaded.view_items),
         since=MadeFor(state.view, state.position.tip),
-        checkpoint=latest_checkpoint(state),
+        checkpoint=latest_checkpoint(state) if policy.begins_at_checkpoint else None,
         used=context.budget.used,
         began=began,
         lease=lease,
@@ -205,6 +205,7 @@ class _Begun:
     view_items: tuple[ViewItem | None, ...]
     since: MadeFor
     checkpoint: str | None
+    """The one that moves; under most policies it is a place to go back to, and stays."""
     used: int
     began: float
     lease: FoldLease | None

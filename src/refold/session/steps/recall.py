@@ -6,12 +6,14 @@ The tool `recall` does the same for a model: its definition and its answers are 
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import accumulate
+from dataclasses import replace
+from itertools import accumulate, islice
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, get_args
 
 from refold.core.log.entries import SAID, Entry, bare_name, is_name
 from refold.core.log.view import Folded, MessageRange, View
-from refold.core.messages.message import Message
+from refold.core.messages.message import Message, Part, ToolCall, ToolResult
+from refold.core.messages.message_text import full_text
 from refold.core.messages.text_cutting import find_telling_word, fit_text
 from refold.core.messages.tool_pairs import link
 from refold.core.messages.transcript import default_layout
@@ -23,6 +25,7 @@ from refold.session.results import Hit
 from refold.session.state.session_state import SessionState
 from refold.session.steps.context import context_state, find_fixed_tokens
 from refold.session.steps.load import reload_if_stale
+from refold.stores.word_index import split_words, stem
 
 if TYPE_CHECKING:
     from refold.stores import Place
@@ -35,11 +38,16 @@ QUESTION_WORDS: Final = 3
 that somebody remembers, and then all words must match."""
 CANDIDATES: Final = 100
 """Hits that are ranked for a question; neighbours of later ones would not come to the top."""
+MORE_CANDIDATES: Final = 8
+"""How many times more are asked for where too many are echoes: a few searches then find the others."""
+MOST_HITS: Final = 1_000_000
+"""More messages than a session has; databases take no number of any size."""
 NEIGHBOUR_WEIGHT: Final = 0.35
 """Share of a neighbour's score that is added. On LoCoMo and LongMemEval 0.2 to 0.5 differ little."""
 FOLLOWER_WEIGHT: Final = 0.9
 """A hit right after a message counts a little less than one right before it: answers follow questions."""
-_WORD: Final = re.compile(r"[^\W_]+")
+_WORD: Final = re.compile(r"(?:[^\W_]|[\u0300-\u036f])+")
+"""A row of letters and digits; an accent may be a character of its own."""
 STOP_WORDS: Final = frozenset(
     "a an the and or but if of to in on at for with by from as is are was were be been being am do does "  # noqa: SIM905
     "did doing have has had having i me my mine we us our you your he him his she her it its they them their "
@@ -47,6 +55,8 @@ STOP_WORDS: Final = frozenset(
     "should may might must shall not no nor so than then too very just about s t m ve re ll d".split()
 )
 """Words that every question has and that say nothing about it. A query of only these is searched as it is."""
+_ANSWER: Final = re.compile(r"#\d")
+"""What an answer of `recall` begins with, and hardly one of another tool whose name has that word."""
 HANDLE: Final = re.compile(r"\[?#?(\d{1,15})(?:\s*[-–…]\s*#?(\d{1,15}))?\]?")
 """`#12`, `#12-#57`, `[#12-#57]`, `12-57`."""
 NAME: Final = "recall"
@@ -199,21 +209,31 @@ def recall(state: SessionState, query: str, *, limit: int = 10) -> SessionFlow[l
     yield from reload_if_stale(state)
     if state.head is None or limit < 1:
         return []
-    hits: list[Hit] = yield StoreCall(lambda: _search(state, query, limit))
+    end, most = state.head.place, min(limit, MOST_HITS)
+    hits: list[Hit] = yield StoreCall(lambda: _search(state, query, most, end))
     return hits
 
 
-def _search(state: SessionState, query: str, limit: int) -> list[Hit]:
+def _search(state: SessionState, query: str, limit: int, end: "Place") -> list[Hit]:
     """Return the store's hits for a few words; for a question, messages beside other hits rank higher.
 
-    An answer in a conversation often repeats none of the words of its question.
+    An answer in a conversation often repeats none of the words of its question. Earlier questions and answers
+    of the tool `recall` are hits only if nothing else is.
     """
     words = search_words(query)
-    wanted = " ".join(words) or query
-    if len(words) < QUESTION_WORDS:
-        hits = state.log.search(wanted, session=state.name, limit=limit)
-        return [_to_hit(state, hit.entry, hit.score) for hit in hits]
-    candidates = state.log.search(wanted, session=state.name, limit=CANDIDATES, some=True)
+    wanted, some = " ".join(words) or query, len(words) >= QUESTION_WORDS
+    is_question, asked = some, CANDIDATES if some else limit
+    while True:
+        hits = state.log.search(wanted, session=state.name, limit=asked, some=some)
+        said = (hit for hit in hits if not _echoes_recall(state, hit.entry, hit.place, wanted))
+        candidates = list(said if is_question else islice(said, limit))
+        if len(candidates) >= min(limit, len(hits)) or (len(hits) < asked and (candidates or some)):
+            break
+        some = some or len(hits) < asked  # only echoes have all words
+        asked *= MORE_CANDIDATES
+    candidates = candidates or hits[:limit]
+    if not is_question:
+        return [_to_hit(state, hit.entry, hit.score) for hit in candidates]
     scores: dict[int, float] = {}
     for hit in candidates:
         scores[hit.entry.said] = max(scores.get(hit.entry.said, 0.0), hit.score)
@@ -226,9 +246,35 @@ def _search(state: SessionState, query: str, limit: int) -> list[Hit]:
     # Messages beside the best hits may be the answer, though they are no hits themselves.
     best_numbers = sorted(scores, key=lambda number: -scores[number])[:limit]
     beside = {number + step for number in best_numbers for step in (-1, 1)} - set(scores)
-    ranked += [add_neighbour(entry, 0.0) for n in sorted(beside) for entry in _read_message(state, n)]
+    others = (entry for number in sorted(beside) for entry in _read_message(state, number))
+    ranked += [add_neighbour(other, 0.0) for other in others if not _echoes_recall(state, other, end, wanted)]
     best = sorted(ranked, key=lambda pair: (-pair[1], pair[0].said))[:limit]
     return [_to_hit(state, entry, score) for entry, score in best]
+
+
+def _echoes_recall(state: SessionState, entry: Entry, place: "Place", wanted: str) -> bool:
+    """True if a message has the words only in a call of `recall` or in its answer, which repeats others.
+
+    place   of the message, or a later one on its branch
+    """
+
+    def find_tool(result: ToolResult) -> str:
+        first, last = entry.said - RESULTS_BEHIND, entry.said - 1
+        before = state.log.read(state.name, place, kinds=SAID, first=first, last=last, newest=True)
+        calls = (call for one in before for call in _parse_items(state, [state.from_stored(one)])[0].calls)
+        return next((call.name for call in calls if call.id == result.call_id), "")
+
+    def is_recall(part: Part) -> bool:
+        if isinstance(part, ToolResult):
+            return bool(_ANSWER.search(part.text[:ANSWER_FLOOR])) and NAME in (part.name or find_tool(part))
+        return isinstance(part, ToolCall) and NAME in part.name
+
+    [message] = _parse_items(state, [state.from_stored(entry)])
+    rest = tuple(part for part in message.parts if not is_recall(part))
+    if len(rest) == len(message.parts):
+        return False
+    own = set(map(stem, split_words(full_text(replace(message, parts=rest)))))
+    return own.isdisjoint(map(stem, split_words(wanted)))
 
 
 def search_words(query: str) -> list[str]:
@@ -249,8 +295,7 @@ def _read_message(state: SessionState, number: int) -> Iterator[Entry]:
 
 def _to_hit(state: SessionState, entry: Entry, score: float) -> Hit:
     on_branch = any(same.name == entry.name for same in _read_message(state, entry.said))
-    item = state.from_stored(entry)
-    message = item if isinstance(item, Message) else state.wire.parse([item])[0]
+    [message] = _parse_items(state, [state.from_stored(entry)])
     return Hit(
         handle=f"#{entry.said}" if on_branch else entry.name,
         number=entry.said,

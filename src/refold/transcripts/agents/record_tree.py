@@ -14,7 +14,7 @@ class Branch:
     missing: tuple[int, ...] = ()
     """Nodes on the path whose parent is missing; the node before them in the file takes its place."""
     cycle: int | None = None
-    """The node at which the path returned to itself; None if it did not."""
+    """The node at which the path first returned to itself; None if it did not."""
     parents: Sequence[int | None] = ()
     """The parent of every node, also of those that are not on the path."""
 
@@ -51,14 +51,22 @@ def find_parents(nodes: Sequence[Node]) -> tuple[list[int | None], list[int]]:
 
 
 def find_branch(nodes: Sequence[Node], leaf: int) -> Branch:
-    """Return the path to a leaf; each node is on it once, even if the links form a circle."""
+    """Return the path to a leaf; each node is on it once, even if the links form a circle.
+
+    Behind a circle it goes on before the first node that it has passed, as for a missing parent.
+    """
     parents, missing = find_parents(nodes)
     path: dict[int, None] = {}
+    cycle: int | None = None
     node: int | None = leaf
-    while node is not None and node not in path:
-        path[node] = None
+    first = leaf
+    while node is not None:
+        path[node], first = None, min(first, node)
         node = parents[node]
-    return Branch(tuple(reversed(path)), tuple(index for index in missing if index in path), node, parents)
+        if node in path:
+            cycle = node if cycle is None else cycle
+            node = first - 1 if first else None
+    return Branch(tuple(reversed(path)), tuple(index for index in missing if index in path), cycle, parents)
 
 
 def add_side_nodes(branch: Branch, wanted: Iterable[int]) -> list[int]:

@@ -54,7 +54,7 @@ def fold_block(state: SessionState) -> SessionFlow[str | None]:
     task = yield from _build_task(state, context)
     found = BlockFold(cut=place + 1, stays=task.pinned, block=block, rest=rest)
     known = state.request.block
-    if known is None or all(known.value != part.value for part in find_blocks(block)):
+    if known is None or _strip_nulls(known.value) not in _read_blocks(block):
         known = AnsweredBlock(None, find_maker(state), None)
     return (yield from _install(state, context, task, propose(task, found, known.maker, known.tokens)))
 
@@ -119,10 +119,19 @@ def _is_unfolded(state: SessionState, place: int) -> bool:
 
 def _find_known(state: SessionState, block: Message) -> str:
     """Return the visible fold that has put this block there; "" if there is none."""
-    folds, blocks = state.position.fold_messages, find_blocks(block)
+    folds, blocks = state.position.fold_messages, _read_blocks(block)
     return next(
-        (at.fold for at in state.position.blocks if find_blocks(folds[at.fold][at.place]) == blocks), ""
+        (at.fold for at in state.position.blocks if _read_blocks(folds[at.fold][at.place]) == blocks), ""
     )
+
+
+def _read_blocks(message: Message) -> list[dict[str, Any]]:
+    """Return the blocks of a message to be compared: SDKs write fields that did not come as null."""
+    return [_strip_nulls(part.value) for part in find_blocks(message)]
+
+
+def _strip_nulls(value: dict[str, Any]) -> dict[str, Any]:
+    return {name: field for name, field in value.items() if field is not None}
 
 
 def _build_task(state: SessionState, context: ContextState) -> SessionFlow[Task]:

@@ -7,6 +7,7 @@ from refold.chat import commands, turns
 from refold.chat.conversation import ChatSettings, open_conversation
 from refold.chat.display import Gauge, Table
 from refold.chat.events import Note, TextReceived
+from refold.errors import RefoldError
 from refold.stores import open_store
 from scripted_chat import ScriptedChat
 
@@ -99,7 +100,10 @@ def notes(events) -> str:
 
 
 def do(chat, line) -> str:
-    """Type a command; return what was shown."""
+    """Type a command; return what was shown, or why it refused."""
     chat.ui.clear()
-    commands.run_command(chat, line)
+    try:
+        commands.run_command(chat, line)
+    except RefoldError as error:
+        chat.ui.show(Note(str(error), "red"))
     return chat.ui.text

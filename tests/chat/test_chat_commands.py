@@ -252,6 +252,18 @@ def test_another_line_accepts_the_fold_and_is_done_next(line):
     assert fold.standing
 
 
+def test_edit_is_a_line_as_any_other_where_no_summary_is_offered():
+    words = " ".join(f"lorem{number} ipsum dolor sit amet" for number in range(120))
+    chat = make_conversation([words], window=4_000, ui=ScriptedUser("edit", edits="my own summary"))
+    for number in range(4):
+        say(chat, f"tell me about berth {number}")
+    assert "what you wrote" not in do(chat, "/compact")
+    assert chat.ui.asked == [("accept or revert?", ("accept", "revert"))]
+    assert "my own summary" not in str(view_of(chat))
+    assert chat.next_line == "edit"
+    assert chat.session.folds()[-1].standing
+
+
 def test_a_fold_of_a_fold_counts_every_message_it_stands_for():
     chat = filled(3)
     assert "Compacted #1-#6 (6 messages) into 1 message:" in do(chat, "/compact truncate")

@@ -1,5 +1,7 @@
 """Turns: what goes out, what comes in, what is kept, however a turn ends."""
 
+import contextlib
+
 import pytest
 from chat_builders import ScriptedUser, do, make_conversation, notes, said, say
 
@@ -130,6 +132,23 @@ def test_an_answer_that_breaks_off_is_kept_and_told():
     with pytest.raises(AnswerFailed, match="is gone"):
         say(chat, "go")
     assert texts(chat) == ["go", f"Half\n\n{turns.BROKE_OFF}"]
+
+
+@pytest.mark.parametrize(
+    "broken", [fails("is gone", after="Half"), interrupted_after("Half")], ids=["broke off", "interrupted"]
+)
+def test_an_answer_that_did_not_end_can_be_had_again(broken):
+    chat = make_conversation(["Hello.", broken, "Whole."])
+    say(chat, "hi")
+    with contextlib.suppress(AnswerFailed):
+        say(chat, "go")
+    partial = chat.store.head("talk")
+    assert turns.is_waiting(chat)
+    assert said(turns.answer_last(chat)) == "Whole."
+    assert texts(chat) == ["hi", "Hello.", "go", "Whole."]
+    assert not turns.is_waiting(chat)
+    chat.session.rewind(partial.name)
+    assert texts(chat)[-1].startswith("Half\n\n[")
 
 
 def test_a_failure_without_words_can_be_tried_again():

@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import re
 import signal
 import subprocess
 import sys
@@ -67,10 +68,28 @@ def test_one_message_may_have_several_lines(provider, chat):
 
 def test_what_a_command_shows_is_printed_and_notes_stand_beside(provider, chat):
     provider.script = [tells("Yes.")]
-    done = chat("hi\n/context\n/hlep\n", "--store", "memory:", "--show-context")
+    done = chat("hi\n/context\n", "--store", "memory:", "--show-context")
     assert done.out.startswith("Yes.\n[Context: 2 messages, ~")
-    assert "there is no command /hlep; did you mean /help?" in done.out
     assert done.err.startswith("[Context: 2 messages, ~")
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ("/hlep", "there is no command /hlep; did you mean /help?"),
+        ("/model bad", "'bad' is no address"),
+        ("/recall #5", "'#5' names no message"),
+        ("/compact nope", "there is no strategy 'nope'"),
+        ("/retry", "the last message has its answer"),
+    ],
+)
+def test_a_command_that_refuses_ends_a_pipe(provider, chat, line, why):
+    provider.script = [tells("Yes.")]
+    done = chat(f"hi\n{line}\nmore\n", "--store", "memory:")
+    assert (done.status, done.out) == (1, "Yes.\n")
+    assert why in done.err
+    assert done.err.count("\n") == 1
+    assert len(provider.seen) == 1
 
 
 def test_where_nothing_folds_by_itself_each_answer_tells_the_size(provider, chat):
@@ -112,7 +131,7 @@ def test_no_tools_sends_none(provider, chat):
 def test_a_failure_ends_a_pipe_with_one_line(provider, chat):
     provider.script = [status(401, {"error": {"message": "no key"}})]
     done = chat("hi\nmore\n", "--store", "memory:")
-    assert done.status != 0
+    assert done.status == 1
     assert done.out == ""
     assert done.err.startswith("refold: ")
     assert len(done.err.splitlines()) == 1
@@ -127,6 +146,14 @@ def test_a_refusal_for_size_folds_and_asks_again(provider, chat):
     assert done.out.endswith("It fits.\n")
     assert "folded" in done.err
     assert "asked again: refused for size" in done.err
+
+
+def test_a_second_refusal_for_size_is_no_wrong_use(provider, chat):
+    long = "the quick brown fox " * 120
+    provider.script = [tells(long), tells(long), tells(long), status(400, VLLM), status(400, VLLM)]
+    done = chat("a\nb\nc\nd\n", "--store", "memory:", "--ask", "none")
+    assert done.status == 1
+    assert re.search("^refold: .* twice$", done.err, re.MULTILINE)
 
 
 def test_folds_happen_and_are_told(provider, chat):

@@ -286,7 +286,7 @@ def test_tools_are_seen_and_writing_is_confirmed(provider, chat, tmp_path):
         terminal.enter("y")
         terminal.expect("Done.")
         text = ready(terminal)
-        assert "I shall look.\n→ read_file map.txt\n← 2 lines, 9 characters\n→ write_file out.txt\n" in text
+        assert "I shall look.\n→ read_file map.txt\n← 1 line, 9 characters\n→ write_file out.txt\n" in text
     assert (tmp_path / "out.txt").read_text() == "Quayside"
 
 

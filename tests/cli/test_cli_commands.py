@@ -439,7 +439,8 @@ def test_compact_in_place_leaves_a_protected_file_alone(large, tmp_path):
 
 
 def test_compact_in_place_of_little_writes_nothing(small, tmp_path):
-    run_cli("compact", small, "--in-place")
+    done = run_cli("compact", small, "--in-place")
+    assert done.err.endswith("\nsmall.json stays as it is\n")
     assert [path.name for path in tmp_path.iterdir()] == ["small.json"]
 
 
@@ -530,6 +531,7 @@ def test_the_answering_program_has_a_window_of_its_own(large, model, tmp_path):
         (["--ask", "cat", "--ask-timeout", "nan"], "--ask-timeout takes seconds"),
         (["--ask", "cat", "--ask-window", "wide"], "--ask-window: 'wide' is not a number"),
         (["--target", "none"], "--target: 'none' is not a number"),
+        (["--target=-5"], "--target: '-5' is not a number"),
         (["--pin", "99"], "--pin 99: the 4 messages are counted from 0 to 3"),
         (["--pin", "-5"], "--pin -5: the 4 messages"),
         (["--pin", "first"], "invalid int value"),

@@ -8,7 +8,7 @@ import pexpect
 import pyte
 import pytest
 from cli_running import process as run
-from cli_running import run_cli
+from cli_running import run_cli, terminal
 
 from fake_provider import FakeProvider, says
 
@@ -70,6 +70,15 @@ def test_on_a_terminal_the_meter_moves_and_the_end_stays():
     assert "read_file" not in shown.splitlines()[-1]
 
 
+def test_on_a_bare_terminal_nothing_moves(monkeypatch):
+    monkeypatch.setenv("TERM", "dumb")
+    done = terminal("demo", "--fast")
+    assert done.status == 0
+    assert "\x1b" not in done.out
+    assert "\r" not in done.out
+    assert re.search(PLAYED.replace("→", "->"), done.out)
+
+
 def test_interrupted_it_ends_with_one_line():
     child = pexpect.spawn(sys.executable, ["-m", "refold.cli", "demo"], dimensions=(40, 90))
     child.expect("user: Hi", timeout=60)
@@ -78,7 +87,8 @@ def test_interrupted_it_ends_with_one_line():
     child.close()
     assert (child.exitstatus, child.signalstatus) == (130, None)
     assert b"Traceback" not in child.before
-    assert child.before.rstrip().endswith((b"refold: interrupted\x1b[0m", b"refold: interrupted"))
+    # The line with the meter is erased first.
+    assert re.search(rb"\r\x1b\[2K(?:\x1b\[31m)?refold: interrupted(?:\x1b\[0m)?\r\n$", child.before)
 
 
 def test_with_a_model_it_summarises_and_answers():

@@ -4,6 +4,7 @@ import json
 import tempfile
 from pathlib import Path
 
+import pytest
 from cli_running import ANTHROPIC, LONG, run_cli
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -47,6 +48,29 @@ def ends_well(raw: bytes) -> None:
 @given(VALUES)
 def test_any_json(value):
     ends_well(json.dumps(value).encode())
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+def test_what_is_no_number_of_json_is_named_with_its_place(encoding, tmp_path):
+    file = tmp_path / "f.json"
+    lines = (
+        '{"role": "user", "content": "NaN, \\"-Infinity"}',
+        '{"role": "assistant", "content": "x", "a": %s}',
+    )
+    for word in ("NaN", "Infinity", "-Infinity"):
+        file.write_text("\n".join(lines) % word, encoding=encoding)
+        for command in ("validate", "compact", "measure"):
+            done = run_cli(command, file)
+            told = f"refold: {file}: is not JSON: {word} at line 2 column 44\n"
+            assert (done.status, done.out, done.err) == (2, "", told)
+
+
+def test_a_number_that_no_float_holds_is_written_back_as_json(tmp_path):
+    file = tmp_path / "f.json"
+    file.write_text('[{"role": "user", "content": "NaN", "a": 1e999, "b": -1e400}]')
+    for args in (["compact", file], ["compact", file, "--json"], ["show", file, "--json"]):
+        out = run_cli(*args, "-q").out if args[0] == "compact" else run_cli(*args).out
+        assert '"content": "NaN", "a": 1e999, "b": -1e999' in " ".join(out.split())
 
 
 @settings(max_examples=few_or_all(10, 20), deadline=None)

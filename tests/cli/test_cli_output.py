@@ -298,6 +298,13 @@ def test_other_characters_are_written_as_they_are():
     assert dumps("é漢😀", indent=None) == '"é漢😀"'
 
 
+def test_numbers_that_python_alone_writes_are_legal_json():
+    value = {"NaN": 'say "NaN, \\', "big": [float("inf"), -float("inf")], "none": float("nan")}
+    text = dumps(value, indent=None)
+    assert text == r'{"NaN": "say \"NaN, \\", "big": [1e999, -1e999], "none": null}'
+    assert json.loads(text)["big"] == value["big"]
+
+
 def test_a_list_has_a_message_on_each_line():
     messages = [{"role": "user", "content": "a\nb"}, {"role": "assistant", "content": "c"}]
     assert dump_list(messages).count("\n") == 3

@@ -135,13 +135,21 @@ def test_an_output_that_takes_nothing_is_told(where):
     if where == "/dev/full" and not Path(where).exists():
         pytest.skip("this system has no /dev/full")
     saved("a.json", talk(1))
-    for args in ("measure a.json", "compact a.json"):
+    for args in ("measure a.json", "compact a.json", "--help", "plan --help", "--version"):
         command = f"{sys.executable} -m refold.cli {args} >{where}"
         ran = subprocess.run(["sh", "-c", command], capture_output=True, timeout=HANG, check=False)
         assert ran.returncode == 1
         said = ran.stderr.decode().splitlines()
         assert [line for line in said if line.startswith("refold: ")]
         assert "Traceback" not in ran.stderr.decode()
+
+
+def test_an_error_that_nobody_can_read_keeps_its_status():
+    if not Path("/dev/full").exists():
+        pytest.skip("this system has no /dev/full")
+    for args, status in (("measure nofile 2>/dev/full", 2), ("models >/dev/full 2>/dev/full", 1)):
+        command = f"{sys.executable} -m refold.cli {args}"
+        assert subprocess.run(["sh", "-c", command], timeout=HANG, check=False).returncode == status
 
 
 HANG = 300

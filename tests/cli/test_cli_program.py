@@ -4,6 +4,7 @@ import os
 import runpy
 import sys
 import warnings
+from types import ModuleType
 
 import pytest
 from cli_running import COMMANDS, run_cli, saved, talk
@@ -203,6 +204,25 @@ def test_a_window_that_nobody_knows_is_named_by_its_option():
     saved("talk.json", talk(2))
     told = run_cli("measure", "talk.json", "--model", "nobody-knows-this").err
     assert told.endswith("tokens; pass --window or add it to refold.toml\n")
+
+
+def test_a_format_that_is_not_that_of_the_file_is_named_by_its_option():
+    saved("talk.json", talk(2))
+    told = run_cli("measure", "talk.json", "--format", "gemini").err
+    assert told.endswith("looks like openai, not gemini: pass --format openai\n")
+
+
+class _Interrupted(ModuleType):
+    """A module that Ctrl-C interrupts while it is loaded."""
+
+    def __getattr__(self, name):
+        raise KeyboardInterrupt
+
+
+def test_an_interruption_while_the_program_is_loaded_is_one_line(monkeypatch):
+    monkeypatch.setitem(sys.modules, "refold.cli.program", _Interrupted("refold.cli.program"))
+    done = run_cli("measure", "a.json")
+    assert (done.status, done.out, done.err) == (130, "", "refold: interrupted\n")
 
 
 def test_the_help_lists_every_shape():

@@ -62,7 +62,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
     "rewind": Command(
         "#12, NAME or start", "go back; what came after stays on its own branch", commands_change.rewind
     ),
-    "retry": Command("", "have the last words answered, where nobody did", _retry),
+    "retry": Command("", "have the last words answered, where no whole answer came", _retry),
     "model": Command("[ADDRESS]", "whom you talk to; or go on with somebody else", commands_change.model),
     "cost": Command("", "tokens and money so far", commands_show.cost),
     "sessions": Command("", "the sessions of this store", commands_show.sessions),
@@ -93,17 +93,16 @@ def unescape_line(line: str) -> str:
 
 
 def run_command(conversation: Conversation, line: str) -> None:
-    """Run a command; an error is shown as one line, and nothing is changed."""
+    """Run a command; raises `RefoldError` with one line for the user if it refuses."""
     match = _LINE.fullmatch(line.strip())
     name = match[1].lower() if match else ""
     command = COMMANDS.get(_ALIASES.get(name, name))
     if command is None:
         near = get_close_matches(name, COMMANDS, 1)
         hint = f"did you mean /{near[0]}?" if near else "/help lists them"
-        conversation.ui.show(Note(f"there is no command /{name}; {hint}", "red"))
-        return
+        raise RefoldError(f"there is no command /{name}; {hint}")
     try:
         command.run(conversation, (match[2] or "").strip() if match else "")
     except RefoldError as error:
         # Errors of the library name its calls; a user of the chat types commands.
-        conversation.ui.show(Note(str(error).replace("`folds()`", "/folds"), "red"))
+        raise RefoldError(str(error).replace("`folds()`", "/folds")) from error

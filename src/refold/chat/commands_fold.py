@@ -110,8 +110,9 @@ def _decide(conversation: Conversation, outcome: Outcome, before: str) -> None:
 
     Any other line accepts the fold, and is then done as if it were typed after it.
     """
-    answers = ("accept", "edit", "revert") if outcome.summary else ("accept", "revert")
-    question = "accept, edit or revert?" if outcome.summary else "accept or revert?"
+    summary = _without_tags(outcome.summary or "")
+    answers = ("accept", "edit", "revert") if summary else ("accept", "revert")
+    question = "accept, edit or revert?" if summary else "accept or revert?"
     session, ui = conversation.session, conversation.ui
     choice, is_open = "", True
     while is_open:
@@ -119,7 +120,8 @@ def _decide(conversation: Conversation, outcome: Outcome, before: str) -> None:
             choice = ui.choose(question, answers, takes_lines=True)
         except KeyboardInterrupt:
             choice = "revert"
-        is_open = choice == "edit" and not _edit(conversation, _without_tags(outcome.summary or ""))
+        # Without a summary `edit` is a line as any other.
+        is_open = choice == "edit" and bool(summary) and not _edit(conversation, summary)
     if choice == "revert":
         session.rewind(before)  # a checkpoint of the fold goes with it
         ui.show(Note("Reverted; everything is seen again."), context_line(tools.measure_now(conversation)))

@@ -139,6 +139,7 @@ def recall(conversation: Conversation, argument: str) -> None:
     if not argument:
         raise RefoldError("say what to look for: /recall WORDS, or a handle such as /recall #12-#57")
     if is_handle(argument):
+        conversation.session.original(argument)  # raises where nothing is; the answer for models would not
         conversation.ui.show(Note(conversation.session.answer_recall({"handle": argument})))
         return
     hits = conversation.session.recall(argument, limit=MAX_HITS)

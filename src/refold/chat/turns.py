@@ -44,7 +44,9 @@ def run_turn(conversation: Conversation, words: str) -> Iterator[ChatEvent]:
 
 
 def answer_last(conversation: Conversation) -> Iterator[ChatEvent]:
-    """Have the last message answered, with as many rounds of tools as the model wants."""
+    """Have the last message answered; a reply that did not end is taken back, onto a branch of its own."""
+    if has_partial_reply(conversation):
+        conversation.session.rewind(f"#{conversation.session.state.view.said - 1}")
     for _ in range(MAX_ROUNDS):
         reply = yield from _request_reply(conversation)
         if reply is None or not reply.calls:
@@ -72,9 +74,17 @@ def close_unanswered(conversation: Conversation) -> None:
 
 
 def is_waiting(conversation: Conversation) -> bool:
-    """True if the last message has no reply yet."""
-    items = conversation.session.view()
-    return bool(items) and conversation.session.state.loaded.messages[-1].role in ("user", "tool")
+    """True if the last message has no reply yet, or one that did not end."""
+    is_partial = has_partial_reply(conversation)
+    last = conversation.session.state.loaded.messages[-1:]
+    return is_partial or any(message.role in ("user", "tool") for message in last)
+
+
+def has_partial_reply(conversation: Conversation) -> bool:
+    """True if the last message is the part of a reply that was interrupted or broke off."""
+    conversation.session.view()
+    last, marks = conversation.session.state.loaded.messages[-1:], (f"\n\n{INTERRUPTED}", f"\n\n{BROKE_OFF}")
+    return any(message.role == "assistant" and message.text.endswith(marks) for message in last)
 
 
 def _request_reply(conversation: Conversation) -> Generator[ChatEvent, None, Reply | None]:

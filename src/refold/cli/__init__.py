@@ -5,12 +5,17 @@ Imports go one way: commands, chat -> options -> input -> output.
 """
 
 import gc
+import sys
 from collections.abc import Sequence
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the program with these arguments, or those of the process; returns its exit status."""
     gc.disable()  # until the command is loaded: nothing of that is garbage, and the search takes 15 ms
-    from refold.cli.program import run
+    try:
+        from refold.cli.program import run
 
-    return run(argv)
+        return run(argv)
+    except KeyboardInterrupt:  # while the program is loaded; later `run` heeds it
+        print("refold: interrupted", file=sys.stderr)
+        return 130

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from refold.errors import DoesNotFit, InvalidConversation, RefoldError, StoreError
+from refold.errors import AnswerFailed, DoesNotFit, InvalidConversation, Overflow, RefoldError, StoreError
 
 DONE: Final = 0
 REFUSED: Final = 1
@@ -24,8 +24,8 @@ class Refused(RefoldError):
 
 def status_of(error: RefoldError) -> int:
     """Return the exit status for an error; what another call would avoid is wrong use."""
-    refused = isinstance(error, Refused | DoesNotFit | InvalidConversation | StoreError)
-    return REFUSED if refused else WRONG_USE
+    refused = Refused | AnswerFailed | DoesNotFit | InvalidConversation | Overflow | StoreError
+    return REFUSED if isinstance(error, refused) else WRONG_USE
 
 
 def describe_os_error(error: OSError) -> str:

@@ -14,7 +14,7 @@ from importlib import import_module
 from typing import Any, Final, NoReturn
 
 from refold.cli.exit_status import INTERRUPTED, NOBODY_READS, REFUSED, WrongUse, describe_os_error, status_of
-from refold.cli.output.screen import Screen, find_screen, fold_line, terminal_width
+from refold.cli.output.screen import Screen, discard, find_screen, fold_line, terminal_width
 from refold.cli.output.text import clean
 from refold.errors import RefoldError, RefoldWarning
 
@@ -78,7 +78,7 @@ settings: refold.toml, then REFOLD_POLICY, REFOLD_MODEL, REFOLD_WINDOW,
 REFOLD_ASK (who summarises), then arguments; REFOLD_STORE names the store of the
 sessions; `refold config` shows every setting and where it comes from
 """
-_ARGUMENT: Final = re.compile(r"\bpass (window|format)=")
+_ARGUMENT: Final = re.compile(r"\bpass (window|format)=(?:'([\w-]+)')?")
 """A parameter in the library's messages, which is an option of the same name here."""
 
 
@@ -93,6 +93,10 @@ class Parser(ArgumentParser):
         """Return the help; on a narrow screen its long lines go on below."""
         width = terminal_width()
         return "\n".join(fold_line(line, width) for line in super().format_help().split("\n"))
+
+    def _print_message(self, message: str, _file: Any = None) -> None:
+        """Print the help or the version; argparse itself passes over an output that takes nothing."""
+        find_screen().data(message)
 
     @property
     def takes_session(self) -> bool:
@@ -120,10 +124,10 @@ def run(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
-        discard_output()
+        discard(sys.stdout)
         return NOBODY_READS
     except OSError as error:
-        discard_output()
+        discard(sys.stdout)
         screen.error(f"cannot write the output: {describe_os_error(error)}")
         return REFUSED
     return status
@@ -248,10 +252,5 @@ def _name_options(text: str) -> str:
     """Return a message of the library with options in place of parameters."""
     text = text.replace(" (at a terminal: --window, or add it to refold.toml)", " or add it to refold.toml")
     text = text.removesuffix(", or pass a callable")
-    return _ARGUMENT.sub(r"pass --\1", text).replace("`folds()`", "`refold folds`")
-
-
-def discard_output() -> None:
-    """Send the rest of the output nowhere, so that the interpreter's own last flush does not complain."""
-    with contextlib.suppress(OSError, ValueError, AttributeError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    named = _ARGUMENT.sub(lambda found: f"pass --{found[1]} {found[2] or ''}".rstrip(), text)
+    return named.replace("`folds()`", "`refold folds`")

@@ -9,7 +9,7 @@ from refold.chat.commands import Leave, Retry
 from refold.chat.conversation import Conversation
 from refold.chat.display import FILLING, NEARLY_FULL, Note, UserInterface, context_line, context_warning
 from refold.chat.events import ChatEvent, Interrupted
-from refold.cli.exit_status import DONE, INTERRUPTED, status_of
+from refold.cli.exit_status import DONE, INTERRUPTED, REFUSED, status_of
 from refold.errors import RefoldError
 
 
@@ -80,14 +80,17 @@ def _do_line(conversation: Conversation, ui: TerminalInterface, line: str, *, sh
             commands.run_command(conversation, line)
         except Retry:
             if not turns.is_waiting(conversation):
-                ui.show(Note("the last message has its answer: say something new"))
-                return DONE
+                ui.note(Note("the last message has its answer: say something new"))
+                return REFUSED
             events = turns.answer_last(conversation)
+        except RefoldError as error:
+            ui.note(Note(f"{error}" if ui.is_interactive else f"refold: {error}", "red"))
+            return REFUSED
         else:
             return DONE
     else:
         events = turns.run_turn(conversation, commands.unescape_line(line))
-    status = _run_turn(ui, events)
+    status = _run_turn(conversation, ui, events)
     for note in conversation.take_notes():
         ui.note(note)
     _show_size(conversation, ui, show_context=show_context)
@@ -109,7 +112,7 @@ def _show_size(conversation: Conversation, ui: TerminalInterface, *, show_contex
         ui.note(warning)
 
 
-def _run_turn(ui: TerminalInterface, events: Iterable[ChatEvent]) -> int:
+def _run_turn(conversation: Conversation, ui: TerminalInterface, events: Iterable[ChatEvent]) -> int:
     """Show the events of a turn; an interruption or a failure ends this turn and nothing else."""
     status = DONE
     try:
@@ -119,8 +122,10 @@ def _run_turn(ui: TerminalInterface, events: Iterable[ChatEvent]) -> int:
                 status = INTERRUPTED if isinstance(event, Interrupted) else status
     except RefoldError as error:
         status = status_of(error)
-        again = "; /retry sends it again" if ui.is_interactive else ""
-        ui.note(Note(f"refold: {error}{again}", "red"))
+        text = f"refold: {error}"
+        if ui.is_interactive and turns.is_waiting(conversation):
+            text += f"{'' if text.endswith('?') else ';'} /retry sends it again"
+        ui.note(Note(text, "red"))
     except KeyboardInterrupt:
         status = INTERRUPTED
     return status

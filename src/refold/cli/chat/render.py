@@ -7,7 +7,8 @@ from refold.chat.display import Displayable, Gauge, Table
 from refold.chat.events import Interrupted, ToolFinished
 from refold.cli.output.meter import bar
 from refold.cli.output.screen import Screen
-from refold.cli.output.text import clean, printable_lines, shorten, width_of
+from refold.cli.output.text import ESCAPES, clean, printable_lines, shorten, width_of
+from refold.core.tokens.units import format_count
 
 
 def render_lines(shown: Displayable, screen: Screen) -> Iterator[str]:
@@ -41,19 +42,19 @@ def make_safe(text: str) -> str:
     r"""Return a model's text as it may be shown: line breaks and tabs stay, nothing else moves the cursor.
 
     >>> make_safe("red \x1b[31malert\n\tnext")
-    'red [31malert\n\tnext'
+    'red alert\n\tnext'
     """
     if text.isprintable():
         return text
-    return "".join(char for char in text if char.isprintable() or char in "\n\t")
+    return "".join(char for char in ESCAPES.sub("", text) if char.isprintable() or char in "\n\t")
 
 
 def describe_result(event: ToolFinished) -> str:
     """Return the result of a tool in a line: its size, or why it failed."""
     if event.failed:
         return f"← {shorten(' '.join(event.text.split()), 200)}"
-    count = event.text.count("\n") + 1
-    return f"← {count:,} line{'s' * (count != 1)}, {len(event.text):,} characters"
+    lines = format_count(len(event.text.split("\n")) - event.text.endswith("\n"), "line")
+    return f"← {lines}, {len(event.text):,} characters"
 
 
 def describe_interruption(event: Interrupted) -> str:

@@ -84,7 +84,8 @@ def run(args: Namespace, screen: Screen) -> int:
             original = (
                 "" if backup is None else str(backup if named.is_symlink() else named.with_name(backup.name))
             )
-            text = f"written to {screen.short(str(named), 400)}"
+            name = screen.short(str(named), 400)
+            text = f"{name} stays as it is" if args.in_place and backup is None else f"written to {name}"
             screen.note(text + (f"; the original is {screen.short(original, 400)}" if original else ""))
     return DONE if outcome.fits and (outcome.met_target or not args.target) else REFUSED
 

@@ -8,6 +8,7 @@ import json
 import time
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from importlib.resources import files
 from importlib.util import find_spec
@@ -71,7 +72,7 @@ def run(args: Namespace, screen: Screen) -> int:
         raise WrongUse(f"--window {args.window}: the task needs {LEAST:,} tokens at least")
     measured = refold.measure(task, window=window)
     stage = _Stage(screen, pause=0.0 if args.fast or not screen.live else SECONDS / len(task))
-    with refold.open("demo", store="memory:", window=window, ask=args.model) as session:
+    with refold.open("demo", store="memory:", window=window, ask=args.model) as session, closing(stage):
         stage.say("A coding agent at work on a berth booking service, as it was recorded:")
         size = f"{len(task):,} messages, {measured.breakdown.history:,} tokens"
         stage.say(f"{size}, played through a window of {window:,}.", "dim")
@@ -102,14 +103,18 @@ class _Stage:
 
     def say(self, text: str = "", style: Style = "plain") -> None:
         """Print a line that stays."""
-        if self.screen.live:
-            self._write(CLEAR_LINE)
+        self.close()
         self.screen.line(self.screen.paint(text, style))
         self.screen.flush()
 
+    def close(self) -> None:
+        """Erase the line with the meter."""
+        if self.screen.moves:
+            self._write(CLEAR_LINE)
+
     def move_meter(self, budget: "Budget", doing: str) -> None:
         """Draw the line with the meter again."""
-        if not self.screen.live:
+        if not self.screen.moves:
             return
         width = min(40, self.screen.width // 2)
         sizes = f" {budget.used:>7,} of {budget.room:,}  "

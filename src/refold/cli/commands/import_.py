@@ -8,10 +8,11 @@ from refold import formats
 from refold.cli.exit_status import DONE, Refused, WrongUse
 from refold.cli.input.raw import STDIN
 from refold.cli.input.sources import read_source
-from refold.cli.input.stores import import_list, import_transcript, open_session, use_store
+from refold.cli.input.stores import store_source, use_store
 from refold.cli.options.common import FILE_HELP, FORMATS_HELP, add_store
 from refold.cli.output.screen import Screen
 from refold.core.tokens.units import format_count
+from refold.errors import Conflict
 
 EXAMPLES: Final = """\
   refold import task session.json
@@ -40,15 +41,16 @@ def run(args: Namespace, screen: Screen) -> int:
     # The file is read before the store is opened: a file that cannot be read makes no new store.
     source = None if is_folder else read_source(args.file, screen, format=args.format, whole=True)
     with use_store(args, create=True, tell=lambda line: screen.note(screen.short(line, 400))) as store:
+        exists = f"session {args.session!r} exists already: import into a new one"
         if store.head(args.session) is not None:
-            raise Refused(f"session {args.session!r} exists already: import into a new one")
-        folds = 0
-        if source is None:
-            said = open_session(store, args.session).import_from(args.file)
-        elif source.transcript is not None and source.document.format == source.transcript.format:
-            said, folds = import_transcript(store, args.session, source.transcript, args.file)
-        else:
-            said, folds = import_list(store, args.session, source.document, args.file)
+            raise Refused(exists)
+        # Made in memory, and stored in one step: another program may begin the same session meanwhile.
+        made, said, folds = store_source(args.session, source, args.file)
+        try:
+            if (head := made.head(args.session)) is not None:
+                store.append(args.session, list(made.read(args.session, head.place)), expect=None)
+        except Conflict:
+            raise Refused(exists) from None
     if source is not None:
         transcript, document = source.transcript, source.document
         is_own_shape = transcript is not None and document.format == transcript.format

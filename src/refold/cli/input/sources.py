@@ -1,5 +1,6 @@
 """Conversations from a file, an agent's session or standard input, and how each was wrapped."""
 
+import json
 import os
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
@@ -9,6 +10,7 @@ from typing import Any, Final
 from refold import formats, transcripts
 from refold.cli.exit_status import WrongUse
 from refold.cli.input.raw import STDIN, read_raw
+from refold.cli.output.encoding import STRINGS_AND_CONSTANTS
 from refold.cli.output.progress import LONG_BYTES, progress
 from refold.cli.output.screen import Screen
 from refold.core.tokens.units import format_count
@@ -186,6 +188,7 @@ def _parse_document(raw: bytes, shown: str, format: str | None) -> Document:  # 
         raise WrongUse(f"{shown} is not text: {_EXPECTED}")
     try:
         value = documents.loads_lines(raw)
+        refuse_constants(raw)
         if format is None:
             picked = plain.pick_conversation(value, "")
             # Exports of other programs wrap the list or write messages in a shape that no provider has.
@@ -197,6 +200,16 @@ def _parse_document(raw: bytes, shown: str, format: str | None) -> Document:  # 
         return documents.to_document(value, format=format)
     except FormatError as error:
         raise FormatError(str(error), path=shown) from None
+
+
+def refuse_constants(raw: bytes) -> None:
+    """Raise `FormatError` for the first `NaN` or `Infinity`: Python reads them, but they are no JSON."""
+    text = raw.decode(json.detect_encoding(raw))
+    for found in STRINGS_AND_CONSTANTS.finditer(text) if "NaN" in text or "Infinity" in text else ():
+        if found[1]:
+            before = text[: found.start()]
+            place = f"line {before.count(chr(10)) + 1:,} column {len(before) - before.rfind(chr(10)):,}"
+            raise FormatError(f"is not JSON: {found[1]} at {place}")
 
 
 def _has_messages(value: Any) -> bool:

@@ -15,9 +15,8 @@ from refold.errors import RefoldError, RefoldWarning, StoreError
 from refold.stores import Head, Store, is_bare_path, open_store
 
 if TYPE_CHECKING:  # a session loads all that compacts, which a list of sessions does not need
-    from refold.formats.shared.documents import Document
+    from refold.cli.input.sources import Source
     from refold.session.session import Session
-    from refold.transcripts import Transcript
 
 DEFAULT: Final = "sqlite:"
 _FILE_ENDINGS: Final = (".jsonl", ".json", ".zst", ".db")
@@ -162,37 +161,32 @@ def store_file(name: str) -> Store:
     from refold.cli.output.screen import Screen
 
     source = read_source(name, Screen(out=None, err=None), whole=True)
-    transcript, document = source.transcript, source.document
-    store = open_store("memory:")
-    if transcript is None:
-        import_list(store, name, document, name)
-        return store
-    if transcript.problems:
+    transcript = source.transcript
+    if transcript is not None and transcript.problems:
         more = f" and {len(transcript.problems) - 1:,} more" * (len(transcript.problems) > 1)
         warnings.warn(f"{name}: {transcript.problems[0].message}{more}", RefoldWarning, stacklevel=2)
-    import_transcript(store, name, transcript, name)
-    return store
+    return store_source(name, source, name)[0]
 
 
-def import_list(store: Store, session: str, document: "Document", source: str) -> tuple[int, int]:
-    """Write a list of messages into a new session; returns how many messages and folds it has."""
+def store_source(name: str, source: "Source | None", file: str) -> tuple[Store, int, int]:
+    """Return a store in memory with a new session, and how many messages and folds that has.
+
+    source   the conversation in the file; None if that is a folder that was exported
+    """
     from refold.formats.systems.file_forms import read_list
-    from refold.session.steps.export import import_exported
-
-    begun = open_session(store, session, format=document.format)
-    exported = read_list(document.messages)
-    if exported is None:
-        begun.say(document.messages)
-        return begun.state.view.said, 0
-    return begun.run_flow(import_exported(begun.state, exported, source)), len(exported.folds)
-
-
-def import_transcript(store: Store, session: str, transcript: "Transcript", source: str) -> tuple[int, int]:
-    """Write a transcript into a new session; returns how many messages and folds it has."""
     from refold.session.steps.export import import_exported
     from refold.transcripts.agents.export_session import export_recording
 
-    exported = export_recording(transcript, session)
-    begun = open_session(store, session, format=transcript.format)
-    said = begun.run_flow(import_exported(begun.state, exported, source))
-    return said, len(exported.folds)
+    store = open_store("memory:")
+    if source is None:
+        return store, open_session(store, name).import_from(file), 0
+    transcript, document = source.transcript, source.document
+    session = open_session(store, name, format=document.format)
+    if transcript is not None and document.format == transcript.format:
+        exported = export_recording(transcript, name)
+    elif (listed := read_list(document.messages)) is not None:
+        exported = listed
+    else:
+        session.say(document.messages)
+        return store, session.state.view.said, 0
+    return store, session.run_flow(import_exported(session.state, exported, file)), len(exported.folds)

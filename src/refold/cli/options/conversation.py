@@ -175,7 +175,8 @@ def _parse_target(text: str | None) -> tuple[int, int] | int | None:
     try:
         named = parse_target(text or None)
     except FormatError as error:
-        raise WrongUse(f"--target: {error}") from None
+        # The empty text before or behind a dash is no word of the person's.
+        raise WrongUse(f"--target: {str(error).replace(repr(''), repr(text))}") from None
     return named.high if named.low is None or named.high is None else (named.low, named.high)
 
 

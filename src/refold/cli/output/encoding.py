@@ -7,6 +7,10 @@ from typing import Any, Final
 from refold.errors import FormatError
 
 _LONE_SURROGATES: Final = re.compile("[\ud800-\udfff]")
+STRINGS_AND_CONSTANTS: Final = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|(-?Infinity|NaN)', re.DOTALL)
+"""Strings, and the words that Python takes for numbers though they are no JSON."""
+_AS_JSON: Final = {"Infinity": "1e999", "-Infinity": "-1e999", "NaN": "null"}
+"""Numbers beyond every float are legal JSON, and read back as infinite; nothing stands for NaN but null."""
 
 
 def to_data(value: Any) -> Any:
@@ -22,6 +26,8 @@ def dumps(value: Any, *, indent: int | None = 2) -> str:
         text = json.dumps(value, ensure_ascii=False, indent=indent)
     except RecursionError:
         raise FormatError("is nested deeper than can be written") from None
+    if "Infinity" in text or "NaN" in text:
+        text = STRINGS_AND_CONSTANTS.sub(lambda found: _AS_JSON[found[1]] if found[1] else found[0], text)
     return _LONE_SURROGATES.sub(lambda half: f"\\u{ord(half[0]):04x}", text)
 
 

@@ -1,5 +1,6 @@
 """The screen: what the two outputs of this process can show, and every way the program prints on them."""
 
+import contextlib
 import os
 import shutil
 import sys
@@ -48,6 +49,8 @@ class Screen:
     """True if standard output is a terminal."""
     colour: bool = False
     """True if standard output shows colours."""
+    moves: bool = False
+    """True if standard output is a terminal where a line can be drawn again."""
     err_live: bool = False
     """True if standard error is a terminal, where a line can be drawn again."""
     err_colour: bool = False
@@ -74,8 +77,11 @@ class Screen:
                 self.err.flush()
 
     def error(self, text: str) -> None:
-        """Print an error as one line."""
-        self.note(_paint(f"refold: {clean(text)}", "red", shown=self.err_colour))
+        """Print an error as one line; where that cannot be written, the status alone tells it."""
+        try:
+            self.note(_paint(f"refold: {clean(text)}", "red", shown=self.err_colour))
+        except OSError:
+            discard(self.err)
 
     def data(self, text: str) -> None:
         """Print text for another program, always as UTF-8."""
@@ -173,6 +179,7 @@ def find_screen(*, colour: bool = True, variables: Mapping[str, str] | None = No
         out=sys.stdout,
         err=sys.stderr,
         live=out_live,
+        moves=out_live and not dumb,
         colour=painted and out_live,
         err_live=err_live and not dumb,
         err_colour=painted and err_live,
@@ -194,6 +201,12 @@ def fold_line(text: str, width: int) -> str:
 def terminal_width() -> int:
     """Columns of the terminal now, within the limits of what is readable."""
     return max(NARROWEST, min(WIDEST, shutil.get_terminal_size((80, 24)).columns))
+
+
+def discard(stream: TextIO | None) -> None:
+    """Send the rest of an output nowhere, so that the interpreter's own last flush does not complain."""
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())  # type: ignore[union-attr]
 
 
 def _is_terminal(stream: TextIO | None) -> bool:

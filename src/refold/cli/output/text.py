@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import Final
 
-_ESCAPES: Final = re.compile(
+ESCAPES: Final = re.compile(
     r"\x1b\[[0-?]*[ -/]*[@-~]"  # colours and cursor movements
     r"|\x1b[\]PX^_][^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)?"  # titles, links, clipboard: all up to their end
     r"|\x1b[ -/]*[0-~]?"
@@ -21,7 +21,7 @@ def clean(text: str) -> str:
     >>> clean("red \x1b[31malert\x1b[0m\nnext")
     'red alert next'
     """
-    text = _SPACES.sub(" ", _ESCAPES.sub("", text))
+    text = _SPACES.sub(" ", ESCAPES.sub("", text))
     return (text if text.isprintable() else "".join(filter(str.isprintable, text))).strip()
 
 
@@ -31,7 +31,7 @@ def printable_lines(text: str) -> list[str]:
     >>> printable_lines("if a:\n\tb \x1b[2Jc")
     ['if a:', '    b c']
     """
-    lines = _ESCAPES.sub("", text).expandtabs(4).splitlines()
+    lines = ESCAPES.sub("", text).expandtabs(4).splitlines()
     return [line if line.isprintable() else "".join(filter(str.isprintable, line)) for line in lines]
 
 

@@ -207,6 +207,11 @@ TOLD = (
 )
 
 
+def test_a_language_that_people_use_beside_another_is_not_a_wrong_one():
+    assert reject_text(CHINESE, f"{ENGLISH}\n" * 3 + CHINESE) == ""
+    assert reject_text(CHINESE, f"{ENGLISH}\n" * 40 + CHINESE[:20]) != ""
+
+
 @pytest.mark.parametrize(
     ("conversation", "language"),
     [(LESE, "German"), (READS, "Chinese or Japanese")],

@@ -102,6 +102,8 @@ _SAMPLE: Final = 20_000
 """Characters of each text that are read; bounds the work on an endless answer."""
 _SURE: Final = 0.6
 """Share of letters, or of stop words, that makes a language sure; a lower share would reject on doubt."""
+_NOTICEABLE: Final = 0.1
+"""Share of letters from which on a script is one that people here write; a letter of Han is a word."""
 _WORD: Final = re.compile(r"[^\W\d_]+")
 _ANY_LETTER: Final = re.compile(r"[^\W\d_]")
 _ASCII_NAME: Final = re.compile(
@@ -152,8 +154,9 @@ def reject_text(
     if most is not None and tokens > most:
         return f"it has {tokens:,} tokens, more than the {most:,} it may have"
     own = find_language(text)
-    conversation_language = find_language(_WORK_OF_TOOLS.sub("", conversation)) if own else ""
-    if conversation_language and own != conversation_language:
+    said = _WORK_OF_TOOLS.sub("", conversation) if own else ""
+    conversation_language = find_language(said)
+    if conversation_language and own != conversation_language and not _uses_script(said, own):
         return f"it is written in {own}, the conversation in {conversation_language}"
     return ""
 
@@ -241,6 +244,13 @@ def find_language(text: str) -> str:
     best = max(hits, key=lambda name: hits[name])
     enough = len(words) >= LANGUAGE_WORDS and hits[best] >= len(words) // 12
     return best if enough and hits[best] >= _SURE * sum(hits.values()) else ""
+
+
+def _uses_script(text: str, name: str) -> bool:
+    """True if a text that is mostly in another language has a good part in this script too."""
+    sample = text[:_SAMPLE]
+    own = len(_SCRIPTS[name].findall(sample)) if name in _SCRIPTS else 0
+    return own >= _NOTICEABLE * len(_ANY_LETTER.findall(sample))
 
 
 # -- what a text must hold -----------------------------------------------------------------------------------

@@ -184,13 +184,17 @@ class TestPeople:
         )
         assert [(fact.about, fact.at) for fact in read_page(page.text).facts] == [("Ada", 0), ("Ben", 1)]
 
-    def test_kindness_has_no_share_of_the_rules(self):
-        """Where people talk to each other what seems to hold is worth what it tells."""
+    @pytest.mark.parametrize("beside", [[], [Fact("answer", "It rained in Porto.", "", 11, 2.0)]])
+    def test_kindness_has_no_share_of_the_rules(self, beside):
+        """Where people talk to each other what seems to hold is worth what it tells.
+
+        A recorded talk may give one of the two the role of the assistant.
+        """
         kind = [Fact("standing", f"No worries at all, friend {at}.", "Ada", at, 3.9) for at in range(9)]
         told = Fact("statement", "I moved to Lisbon in 2019 with my dog Rex.", "Ben", 9, 2.6)
         rule = Fact("constraint", "Never wake me before nine, I work nights.", "Ben", 10, 5.0)
         page = Page(count, 420)
-        fill_statements(page, Ledger().merge([*kind, told, rule]), 60)
+        fill_statements(page, Ledger().merge([*kind, told, rule, *beside]), 60)
         assert "Ben: #9 moved to Lisbon" in page.text
         assert "No worries" not in page.text.partition("## What was told")[0]
 

@@ -234,8 +234,8 @@ def fill_statements(page: Page, ledger: Ledger, budget: int, *, rules_budget: in
             page.facts.setdefault(SAID, []).append(fact)
             page.add(fact, fact.text, costs[id(fact)])
     else:
-        # Where a model answers or works, people talk to it, and what they say may be a rule for it.
-        among = any(fact.about for fact in facts) and not ledger.of("answer", "done")
+        # Where a model works, people talk to it, and what they say may be a rule for it.
+        among = any(fact.about for fact in facts) and not ledger.of("done")
         _fill_chosen(page, facts, costs, (budget - headings, rules_budget - headings), people=among)
     page.left -= sum(page.title_cost(title) for title in empty if page.facts.get(title))
 

@@ -226,6 +226,15 @@ def test_what_a_service_changed_is_told_in_short_before_any_lookup():
     ]
 
 
+def test_of_a_change_less_is_told_before_it_is_left_out():
+    page = Page(count, 500)
+    bought = Fact(
+        "done", "buy_seat(id=M2)", "status bought, seat 12A, meal none, cabin business, fare Y26", 2
+    )
+    fill_section(page, ledger(bought), DONE, count(f"## {DONE}\n\n") + 18)
+    assert page.text.split("\n")[1:] == ["- #2 buy_seat(id=M2) → status bought, …"]
+
+
 @pytest.mark.parametrize("files", [(), (Fact("file", "a.py", "read", 1),)], ids=["service", "files"])
 @pytest.mark.parametrize(
     ("change", "newer"),

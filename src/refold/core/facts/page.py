@@ -80,9 +80,9 @@ _REFUSED: Final = re.compile(
     r"|stat(?:us|e) (?:failed|error|rejected|denied|declined)\b",
     re.IGNORECASE,
 )
-CHANGE_CHARS, RESULT_CHARS = 80, 60
-"""Characters of a call that changed something, and of what came of it: an id and its state. Three whole ones
-would fill a page."""
+CHANGE_CHARS, RESULT_CHARS, STATE_CHARS = 80, 60, 20
+"""Characters of a call that changed something, and of what came of it: an id and its state, or its state where
+no more fits. Three whole ones would fill a page."""
 _LONGEST: Final = 240
 """Characters of a name; more are data."""
 FILE_STATE: Final = re.compile(r"(.{1,400}?) \((read|changed|removed) #(\d{1,9})\)")
@@ -198,15 +198,15 @@ def words_and_names(text: str) -> Iterable[str]:
     return words
 
 
-def format_fact(fact: Fact, *, in_short: bool = False) -> str:
-    """Format a fact without its number; `in_short`: of a call the beginning, and of what came of it."""
+def format_fact(fact: Fact, *, result_chars: int = 0) -> str:
+    """Format a fact without its number; `result_chars`: of a call the beginning, so much of its result."""
     if fact.kind in {"todo", "open call"}:
         return f"[{fact.about}] {fact.text}"
     if fact.kind == "done":
         outcome = fact.about.removeprefix(f"{fact.text.rpartition(' ')[2]}: ")  # it may name the file again
         action = fact.text
-        if in_short and _is_call(fact):
-            action, outcome = cut_words(action, CHANGE_CHARS), cut_words(outcome, RESULT_CHARS)
+        if result_chars and _is_call(fact):
+            action, outcome = cut_words(action, CHANGE_CHARS), cut_words(outcome, result_chars)
         return f"{action}{ARROW}{outcome}" if outcome else action
     if fact.kind == "quoted":
         return f'"{fact.text}"'
@@ -250,8 +250,7 @@ def fill_section(
         # The outcome of a command that failed already says what failed.
         if title == FAILED and any(_tells_trouble(done, fact) for done in page.facts.get(DONE, ())):
             continue
-        text = page.texts[id(fact)] = format_fact(fact, in_short=_is_change(fact, sure=not is_service))
-        cost = page.count(text) + HANDLE_TOKENS
+        text, cost = _fit_line(page, fact, budget, in_short=_is_change(fact, sure=not is_service))
         if cost <= budget:
             budget -= cost
             in_section.append(fact)
@@ -263,6 +262,17 @@ def fill_section(
             break
     order = {id(fact): place for place, fact in enumerate(of_kind)}
     in_section.sort(key=lambda fact: order[id(fact)])
+
+
+def _fit_line(page: Page, fact: Fact, budget: int, *, in_short: bool) -> tuple[str, int]:
+    """Return the line of a fact and its tokens; of a change less is told before it is left out."""
+    text, cost = "", 0
+    for chars in (RESULT_CHARS, STATE_CHARS) if in_short else (0,):
+        text = page.texts[id(fact)] = format_fact(fact, result_chars=chars)
+        cost = page.count(text) + HANDLE_TOKENS
+        if cost <= budget:
+            break
+    return text, cost
 
 
 def _order_actions(facts: Sequence[Fact], *, is_service: bool) -> list[Fact]:

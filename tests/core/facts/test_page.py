@@ -226,13 +226,17 @@ def test_what_a_service_changed_is_told_in_short_before_any_lookup():
     ]
 
 
-def test_of_a_change_less_is_told_before_it_is_left_out():
+def test_of_many_changes_less_is_told_of_each():
+    """Before one of them is left out; what is done already tells less first, the object stays."""
+    seat = "status bought, seat 12A, meal none, cabin business, fare Y26"
+    bought = [Fact("done", f"buy_seat(id=M{at}, class=business, meal=none)", seat, at) for at in range(4)]
     page = Page(count, 500)
-    bought = Fact(
-        "done", "buy_seat(id=M2)", "status bought, seat 12A, meal none, cabin business, fare Y26", 2
-    )
-    fill_section(page, ledger(bought), DONE, count(f"## {DONE}\n\n") + 18)
-    assert page.text.split("\n")[1:] == ["- #2 buy_seat(id=M2) → status bought, …"]
+    fill_section(page, ledger(*bought), DONE, 200)
+    assert page.text.count("cabin business, fare Y26") == 4
+    page = Page(count, 500)
+    fill_section(page, ledger(*bought), DONE, 92)
+    assert [line.partition(" → ")[2] for line in page.text.split("\n")[1:]] == ["status bought, …"] * 4
+    assert "buy_seat(id=M0, class=business, meal=none)" in page.text
 
 
 @pytest.mark.parametrize("files", [(), (Fact("file", "a.py", "read", 1),)], ids=["service", "files"])
@@ -254,6 +258,35 @@ def test_what_was_changed_is_told_whatever_was_looked_at_later(change, newer, fi
     lines = page.text.split("\n")
     assert lines[1] == f"- #1 {change} → all right"
     assert lines[-1].startswith("- #39 ")
+
+
+@pytest.mark.parametrize(
+    ("outcome", "is_refused"),
+    [
+        ("failed: gone", True),
+        ("2 lines: ValueError: gone", True),
+        ("MCP error -32602: Invalid arguments", True),
+        ("HTTP 500 Internal Server Error", True),
+        ("403 Forbidden", True),
+        ("status 404, message not found", True),
+        ("result declined, id W1", True),
+        ("code ORDER_NOT_FOUND", True),
+        ("User rejected the tool call", True),
+        ("The wish of Maria was declined by the warehouse.", True),
+        ("Order W1 could not be cancelled.", True),
+        ("Fehler: zu spät", True),
+        ("errors: 0, cancelled: 1", False),
+        ("error false, status cancelled", False),
+        ("status 200, id W1", False),
+        ("code 0, message ok", False),
+    ],
+)
+def test_a_call_that_was_refused_comes_behind_changes(outcome, is_refused):
+    page = Page(count, 500)
+    told = [Fact("done", "cancel(id=1)", outcome, 1), Fact("done", "get_order(id=2)", "ok", 2)]
+    changes = [Fact("done", f"send(id={at})", "ok", at) for at in range(3, 9)]
+    fill_section(page, ledger(*told, *changes), DONE, 30)
+    assert ("cancel(id=1)" not in page.text) == is_refused
 
 
 def test_one_tool_that_is_called_often_does_not_push_out_another():

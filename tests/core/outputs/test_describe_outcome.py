@@ -169,6 +169,77 @@ class TestOutcome:
         """Some harnesses wrap it in JSON with the exit code."""
         assert read_outcome(json.dumps(data)).line == said
 
+    @pytest.mark.parametrize(
+        ("text", "said"),
+        [
+            ('[{"type": "text", "text": "Error: it has shipped"}]', "Error: it has shipped"),
+            ('{"type": "text", "text": "paid, 45.10 EUR", "annotations": null}', "paid, 45.10 EUR"),
+            (
+                '{"content": [{"type": "text", "text": "gone"}, {"type": "image"}], "isError": true}',
+                "failed: gone",
+            ),
+            ('[{"type": "text", "text": "{\\"id\\": 7, \\"state\\": \\"open\\"}"}]', "state open, id 7"),
+            ('[{"type": "image", "data": "x7"}]', "1 item: image"),
+            ('{"type": "shirt", "size": "XL"}', "type shirt, size XL"),
+            (
+                "{'id': 'W1', 'success': False, 'error': 'it has shipped'}",
+                "success false, error it has shipped, id W1",
+            ),
+            ("{'id': W1}", "{'id': W1}"),
+            ("{'path': '\\d'}", "{'path': '\\d'}"),
+            ("<error>it has shipped</error>", "failed: it has shipped"),
+            ("<result>\n<status>error</status>\nit has shipped\n</result>", "failed: it has shipped"),
+            ("<output>built</output>\n<error></error>", "built"),
+            ("<error></error>", "ok, no output"),
+            ("id: W1\nstatus: rejected\nreason: it has shipped\nmade: 2026-05-01", None),
+            ("made: 2026-05-01\nnever mind", "2 lines: never mind"),
+        ],
+    )
+    def test_what_stands_around_a_result_hides_nothing(self, text, said):
+        """Neither content blocks, nor data as Python writes them, nor tags, nor lines of names and values."""
+        fields = "status rejected, id W1, reason it has shipped, made 2026-05-01"
+        assert read_outcome(text).line == (said or fields)
+
+    @pytest.mark.parametrize(
+        ("data", "said"),
+        [
+            (
+                [{"id": "W1", "ok": True}, {"id": "W2", "ok": False, "error": "shipped"}],
+                "2 items: 1 failed (shipped W2), W1, W2",
+            ),
+            (
+                {
+                    "results": [
+                        {"id": "W1", "status": "done"},
+                        {"id": "W2", "status": "failed", "reason": "late"},
+                    ]
+                },
+                "results 1 failed (W2 failed late), W1, W2",
+            ),
+            ([{"id": "W1", "errors": 0}, {"id": "W2", "errors": []}], "2 items: W1, W2"),
+            ([{"status": "failed", "size": 2}], "1 item: 1 failed (failed), failed"),
+            (
+                {"data": {"cancel": {"order": None, "userErrors": [{"message": "late"}]}}},
+                "data cancel userErrors late",
+            ),
+            ({"data": {"cancel": {"id": "W1"}}}, "data cancel W1"),
+        ],
+    )
+    def test_one_of_several_that_failed_is_told(self, data, said):
+        assert read_outcome(json.dumps(data)).line == said
+
+    def test_a_refusal_at_the_end_of_a_sentence_is_not_cut_off(self):
+        text = "The request to cancel order 7 of the customer Maria Gonzales was declined by the warehouse."
+        assert read_outcome(text, 60).line == "The request to … declined by the warehouse."
+        assert read_outcome(f"It did not work. {text}", 60).line.startswith(
+            "It did not work. The request to "
+        )
+
+    @pytest.mark.parametrize("nothing", ["null", "[]", "0", '""', "false"])
+    def test_data_without_an_error_tell_of_none(self, nothing):
+        body = f'{{"error":{nothing},"id":1}}'
+        assert not read_outcome(f"HTTP/1.1 200 OK\ncontent-type: application/json\n\n{body}").trouble
+
     def test_data_do_not_repeat_what_was_asked_for(self):
         text = '{"booking": "OBUT9V", "origin": "IAH", "cabin": "economy", "bags": 99, "total": 10}'
         told = read_outcome(text, action="find_booking(booking=OBUT9V, bags=9, origin_city=IAH, limit=100)")
@@ -348,6 +419,8 @@ class TestJudgement:
     @pytest.mark.parametrize(
         "text",
         [
+            "find_and_replace(text=a)",
+            "getOrCreateUser(id=7)",
             *("create_refund(id=1)", "cancelOrder(id=1)", "mcp__hub__create_list(x=1)", "ship(id=4)"),
             *("update_status(id=1)", "change_plan(plan=pro)", "order(action=cancel, id=1)", "reset()"),
             *(
@@ -392,6 +465,7 @@ class TestJudgement:
     @pytest.mark.parametrize(
         "text",
         [
+            "load_rows_into_table(name=t)",
             *(
                 "open_page(url=x)",
                 "update_plan(plan=[])",

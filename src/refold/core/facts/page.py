@@ -13,7 +13,7 @@ from typing import Final
 
 from refold.core.facts.entities import FILE, PATH, entity_kind
 from refold.core.facts.ledger import SEEN_ONLY, SETTLED, USER_KINDS, Fact, Ledger, rank_value
-from refold.core.outputs.outcome import cut_words, judge_action
+from refold.core.outputs.outcome import cut_result, cut_words, judge_action
 from refold.core.tokens.findings import Findings
 
 Count = Callable[[str], int]
@@ -76,13 +76,22 @@ _TROUBLE_CHARS: Final = 60
 _SAYS_LITTLE: Final = re.compile(r"ok, no output|\d+ lines: |$")
 """Outcome of a command that only wrote or showed a file."""
 _REFUSED: Final = re.compile(
-    r"failed: |errors?\b(?! (?:0|false)\b)|(?:success|ok) false"
-    r"|stat(?:us|e) (?:failed|error|rejected|denied|declined)\b",
+    r"(?:\d{1,6} lines: |http )?(?:failed: |(?:mcp |\w{1,40})?(?:errors?|exception)\b(?!:? (?:0|false)\b)"
+    r"|iserror true|(?:success|ok|accepted|approved):? (?:false|0)\b|[45]\d\d [a-z]"
+    r"|(?:stat(?:us|e)|result|code):? (?:fail|error|reject|denied|declin|refus|invalid|\w{0,40}not_"
+    r"|[45]\d\d\b)"
+    r"|(?:permission|access) denied|(?:the )?user (?:rejected|declined|denied|doesn't want)"
+    r"|fehler|erreur|errore\b|ошибка|错误|エラー|[^.:]{0,80}\b(?:could not|cannot|can't|couldn't) be\b"
+    r"|[^.:]{0,80}\bwas (?:declined|rejected|denied|refused)\b)",
     re.IGNORECASE,
 )
-CHANGE_CHARS, RESULT_CHARS, STATE_CHARS = 80, 60, 20
-"""Characters of a call that changed something, and of what came of it: an id and its state, or its state where
-no more fits. Three whole ones would fill a page."""
+"""An outcome that begins by saying that nothing was changed."""
+CHANGE_LENGTHS: Final = ((80, 60), (64, 40), (60, 20))
+"""Characters of a call that changed something, and of what came of it: its object, an id and its state. Three
+whole ones would fill a page. The first lengths at which all changes fit are taken: of 1,608 changes in joined
+tau-bench runs 1,473 are told with their object, with the longest alone 1,407."""
+MOST_CHANGES: Final = 60
+"""Changes that are measured for it; more do not fit in a page."""
 _LONGEST: Final = 240
 """Characters of a name; more are data."""
 FILE_STATE: Final = re.compile(r"(.{1,400}?) \((read|changed|removed) #(\d{1,9})\)")
@@ -198,15 +207,15 @@ def words_and_names(text: str) -> Iterable[str]:
     return words
 
 
-def format_fact(fact: Fact, *, result_chars: int = 0) -> str:
-    """Format a fact without its number; `result_chars`: of a call the beginning, so much of its result."""
+def format_fact(fact: Fact, lengths: tuple[int, int] | None = None) -> str:
+    """Format a fact without its number; `lengths`: most characters of a call and of what came of it."""
     if fact.kind in {"todo", "open call"}:
         return f"[{fact.about}] {fact.text}"
     if fact.kind == "done":
         outcome = fact.about.removeprefix(f"{fact.text.rpartition(' ')[2]}: ")  # it may name the file again
         action = fact.text
-        if result_chars and _is_call(fact):
-            action, outcome = cut_words(action, CHANGE_CHARS), cut_words(outcome, result_chars)
+        if lengths and _is_call(fact):
+            action, outcome = cut_words(action, lengths[0]), cut_result(outcome, lengths[1])
         return f"{action}{ARROW}{outcome}" if outcome else action
     if fact.kind == "quoted":
         return f'"{fact.text}"'
@@ -241,6 +250,8 @@ def fill_section(
     # The newest actions lead to the next one; other facts have a rank of their own.
     newest_first = sorted(of_kind, key=lambda fact: -fact.at)
     newest_first = _order_actions(newest_first, is_service=is_service) if title == DONE else newest_first
+    done = newest_first if title == DONE else ()
+    lengths = _choose_lengths(page, done, budget, is_service=is_service)
     misses, files = 0, dict[int, list[str]]()
     for file in ledger.of("file") if brief and title == DONE else ():
         files.setdefault(file.at, []).append(file.text)
@@ -250,7 +261,8 @@ def fill_section(
         # The outcome of a command that failed already says what failed.
         if title == FAILED and any(_tells_trouble(done, fact) for done in page.facts.get(DONE, ())):
             continue
-        text, cost = _fit_line(page, fact, budget, in_short=_is_change(fact, sure=not is_service))
+        text = format_fact(fact, lengths if _is_change(fact, sure=not is_service) else None)
+        page.texts[id(fact)], cost = text, page.count(text) + HANDLE_TOKENS
         if cost <= budget:
             budget -= cost
             in_section.append(fact)
@@ -264,15 +276,14 @@ def fill_section(
     in_section.sort(key=lambda fact: order[id(fact)])
 
 
-def _fit_line(page: Page, fact: Fact, budget: int, *, in_short: bool) -> tuple[str, int]:
-    """Return the line of a fact and its tokens; of a change less is told before it is left out."""
-    text, cost = "", 0
-    for chars in (RESULT_CHARS, STATE_CHARS) if in_short else (0,):
-        text = page.texts[id(fact)] = format_fact(fact, result_chars=chars)
-        cost = page.count(text) + HANDLE_TOKENS
-        if cost <= budget:
-            break
-    return text, cost
+def _choose_lengths(page: Page, facts: Sequence[Fact], budget: int, *, is_service: bool) -> tuple[int, int]:
+    """Return the characters of a change and of its result with which all changes fit, else the fewest."""
+    changes = [fact for fact in facts if id(fact) not in page.shown and _is_change(fact, sure=not is_service)]
+    for lengths in CHANGE_LENGTHS[:-1]:
+        lines = (format_fact(fact, lengths) for fact in changes[:MOST_CHANGES])
+        if sum(page.count(line) + HANDLE_TOKENS for line in lines) <= budget:
+            return lengths
+    return CHANGE_LENGTHS[-1]
 
 
 def _order_actions(facts: Sequence[Fact], *, is_service: bool) -> list[Fact]:

@@ -41,6 +41,10 @@ FIRST_KEYS: Final = frozenset(
 STATE_KEYS: Final = frozenset({"error", "errors", "status", "state", "success", "ok"})
 """Those of them, and flags, that say whether something is settled."""
 ERROR_KEYS: Final = frozenset({"error", "errors"})
+WHY_KEYS: Final = ERROR_KEYS | {"reason", "message", "msg", "detail", "status", "state"}
+"""Keys that say why one of several was not done."""
+_FAILED: Final = re.compile(r"fail|error|reject|declin|denied|refus|not[_ ]", re.IGNORECASE)
+"""With what a state begins that says that something was not done."""
 NAME_ENDS: Final = ("id", "name", "number", "title", "code", "key", "path", "url")
 """Ends of the keys under which an object has its name."""
 _NAME: Final = re.compile(r"(?:^|_|[a-z](?=[A-Z]))(?i:id|name|number|title)$")
@@ -106,12 +110,8 @@ class JsonPlan:
             item = self.value[key]
             if left <= 0:
                 break
-            # Of errors the message is told: a code alone says little.
-            is_list = isinstance(item, list) and key.lower() in ERROR_KEYS
-            errors = list(filter(None, item)) if is_list else []
-            said = list(dict.fromkeys(_tell_value(error, leave_out) for error in errors[:MOST_INNER]))
-            shown = _join_names(said, len(errors)) if said else _tell_value(item, leave_out)
-            if not shown and isinstance(item, list) and item and not is_list:
+            shown = _tell_field(key, item, leave_out)
+            if not shown and isinstance(item, list) and item and key.lower() not in ERROR_KEYS:
                 shown = _count_items(item)
             if shown and f"{key}={shown}" not in known:
                 pieces.append(f"{_tell_value(key, leave_out)} {shown}")
@@ -292,14 +292,28 @@ def _rank_keys(value: Mapping[str, Any]) -> dict[str, int]:
     return ranks
 
 
+def _tell_field(key: str, value: Any, leave_out: Callable[[str], object]) -> str:
+    """Return the value of a field in a few words; of errors the messages, as a code alone says little."""
+    if not isinstance(value, list) or not key.lower().endswith(tuple(ERROR_KEYS)):
+        return _tell_value(value, leave_out)
+    errors = list(filter(None, value))
+    said = list(dict.fromkeys(_tell_value(error, leave_out) for error in errors[:MOST_INNER]))
+    return _join_names(said, len(errors))
+
+
 def _tell_value(value: Any, leave_out: Callable[[str], object]) -> str:
     """Return a value in a few words; "" if it is empty."""
     if isinstance(value, list):
         return _tell_list(value, leave_out)
     if isinstance(value, dict):
+        if len(value) == 1 and _has_named(value):
+            return " ".join(
+                filter(None, (_tell_value(part, leave_out) for part in next(iter(value.items()))))
+            )
         if _has_named(value):
             return _join_names([_tell_value(key, leave_out) for key in islice(value, MOST_NAMES)], len(value))
-        shown = ((key, item, _tell_value(item, leave_out)) for key, item in value.items())
+        order = sorted(value, key=lambda key: not key.lower().endswith(tuple(ERROR_KEYS)))
+        shown = ((key, value[key], _tell_field(key, value[key], leave_out)) for key in order)
         # A text tells by itself what it is; a number does not.
         words = (
             text if _is_text(item) else f"{_tell_value(key, leave_out)} {text}"
@@ -318,7 +332,14 @@ def _tell_list(values: list[Any], leave_out: Callable[[str], object]) -> str:
     inner = [item for value in values for item in (value if isinstance(value, list) else (value,))]
     objects = [item for item in inner if isinstance(item, dict)]
     named = inner if len(objects) < len(inner) else _find_names(objects)
-    return _join_names([_tell_value(item, leave_out) for item in named[:MOST_NAMES]], len(named))
+    names = _join_names([_tell_value(item, leave_out) for item in named[:MOST_NAMES]], len(named))
+    if not (failed := [item for item in objects if _has_failed(item)]):
+        return names
+    said = [
+        {key: item[key] for key in item if _NAME.search(key) or key.lower() in WHY_KEYS} for item in failed
+    ]
+    why = _join_names([_tell_value(item, leave_out) for item in said[:MOST_INNER]], len(failed))
+    return ", ".join(filter(None, (f"{len(failed)} failed ({why})", names)))
 
 
 def _count_items(values: list[Any]) -> str:
@@ -413,8 +434,22 @@ def _has_trouble(item: Any) -> bool:
 def _tells_trouble(key: str, value: Any) -> bool:
     """True if a field of an object tells of trouble."""
     if key.lower() in ERROR_KEYS:
-        return bool(value)
+        return _is_set(value)
     return _is_text(value) and key.lower() in FIRST_KEYS and is_failure(value[:200].upper())
+
+
+def _has_failed(item: Mapping[str, Any]) -> bool:
+    """True if a state of an object says that it was not done."""
+    states = [(key.lower(), value) for key, value in item.items() if key.lower() in STATE_KEYS]
+    return any(
+        _is_set(value) if key in ERROR_KEYS else value is False or (_is_text(value) and _FAILED.match(value))
+        for key, value in states
+    )
+
+
+def _is_set(value: Any) -> bool:
+    """True for what tells something under the key of an error."""
+    return bool(value) and value != "0"
 
 
 def _is_text(value: Any) -> bool:

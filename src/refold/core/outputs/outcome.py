@@ -1,5 +1,7 @@
 """Say in one line what an action was and what came out of it; knows no message list and no policy."""
 
+import ast
+import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,7 +12,7 @@ from refold.core.messages.file_operations import COMMON_TOOLS, find_files
 from refold.core.messages.message import Message, Opaque, Text, ToolCall, ToolResult, json_text
 from refold.core.messages.text_boundaries import boundary_before, well_formed
 from refold.core.messages.transcript import parse_arguments
-from refold.core.outputs.json_plan import parse_json
+from refold.core.outputs.json_plan import STATE_KEYS, parse_json
 from refold.core.outputs.kinds import Kind, drop_numbers, recognise_kind
 from refold.core.outputs.line_plan import count_lines
 from refold.core.outputs.rank_code import find_first_signature
@@ -28,7 +30,14 @@ from refold.core.outputs.trouble import (
     plain_line,
     rank_trouble,
 )
-from refold.core.outputs.wrappers import find_exit_code, remove_noise, split_frame, unwrap_streams
+from refold.core.outputs.wrappers import (
+    find_exit_code,
+    remove_noise,
+    split_frame,
+    tells_failure,
+    unwrap_blocks,
+    unwrap_streams,
+)
 
 VALUE_CHARS: Final = 60
 """Characters of one argument in a call: enough for a name or a short phrase."""
@@ -40,6 +49,19 @@ READ_CHARS: Final = 100_000
 
 _TAG: Final = re.compile(r"</?(?:command|output|stdout|stderr|error|result|tool_use_error|observation)>")
 _WORD: Final = re.compile(r"\w{2}")
+LITERAL_CHARS: Final = 8_000
+"""Characters of data in Python's form that are read, which takes some milliseconds."""
+_LITERAL: Final = re.compile(r"\s{0,8}\[?\{'")
+_ODD_ESCAPE: Final = re.compile(r"\\[^\\'\"nrtxu]")
+"""An escape that `repr` does not write: Python warns of it on the screen."""
+_FIELD: Final = re.compile(r"([A-Za-z][\w -]{0,40}): {1,20}(\S.*)")
+_WRAPPED: Final = ('"stdout"', '"output"', '"type"')
+_TURN: Final = re.compile(
+    r"\b(?:unfortunately|not|cannot|can't|couldn't|wasn't|declined|rejected|denied|refused|failed|error|unable"
+    r"|waiting|awaiting|pending|requires|success\W{1,3}false)\b",
+    re.IGNORECASE,
+)
+"""A word by which a sentence says that something was not done, or not yet."""
 _RUNS: Final = frozenset({"log", "other", "tests"})
 """Kinds that a program printed about its own run; in others the word error is content."""
 _WROTE: Final = re.compile(
@@ -79,15 +101,14 @@ def read_outcome(
     >>> read_outcome("Exit code 1\nTraceback (most recent call last):\nKeyError: 'a'").line
     "exit code 1: KeyError: 'a'"
     """
-    data = parse_json(text) if '"stdout"' in text or '"output"' in text else None
-    streams = unwrap_streams(data.value) if data else None
-    pieces = split_frame(remove_noise(streams[0] if streams else text))
-    code = (streams and streams[1]) or find_exit_code(pieces)
+    text, code, is_error = _unwrap_data(text)
+    pieces = split_frame(remove_noise(text))
+    code = code or find_exit_code(pieces)
     content = "\n".join(piece.text for piece in pieces if not piece.is_frame)
     lines = [plain_line(line).rstrip() for line in content.split("\n") if line.strip()]
     usual = find_usual_warnings(lines)
     lines = [line for place, line in enumerate(lines) if place not in usual] or lines
-    is_bad = failed or code not in {"", "0"}
+    is_bad = failed or is_error or tells_failure(pieces) or code not in {"", "0"}
     state = (f"exit code {code}" if code not in {"", "0"} else "failed") if is_bad else "ok"
     if not lines:
         return ActionOutcome(f"{state}, no output", is_bad)
@@ -97,12 +118,53 @@ def read_outcome(
     trouble = _find_trouble(lines) if is_bad or kind in _RUNS else ""
     if not trouble and (is_bad or (kind in _RUNS and not code)):
         trouble = min((lines[place] for place in find_warnings(lines)), key=rank_trouble, default="")
-    plan = None if is_bad or kind == "tests" else parse_json(content)
+    plan = None if is_bad or kind == "tests" else parse_json(_write_fields(lines, kind) or content)
     said = plan.tell(limit_chars, action, leave_out) if plan else ""
     said = " ".join(_TAG.sub("", said or _describe_lines(lines, kind, trouble, is_bad=is_bad)).split())
-    line = cut_words(f"{state}: {said}" if is_bad else said, limit_chars)
+    line = cut_result(f"{state}: {said}" if is_bad else said, limit_chars)
     is_harmless = code == "0" or rank_trouble(trouble) == HARMLESS
     return ActionOutcome(line, is_bad, "" if is_harmless and not is_bad else trouble.strip())
+
+
+def _unwrap_data(text: str) -> tuple[str, str, bool]:
+    """Return an output without a harness's data around it, its exit code, and whether they tell an error."""
+    text = _write_as_json(text)
+    data = parse_json(text) if any(key in text for key in _WRAPPED) else None
+    if data and (streams := unwrap_streams(data.value)):
+        return (*streams, False)
+    blocks = unwrap_blocks(data.value) if data else None
+    return (blocks[0], "", blocks[1]) if blocks else (text, "", False)
+
+
+def _write_as_json(text: str) -> str:
+    """Return data that a program printed as Python writes them, as JSON; any other text as it is."""
+    if len(text) > LITERAL_CHARS or not _LITERAL.match(text) or _ODD_ESCAPE.search(text):
+        return text
+    try:
+        return json.dumps(ast.literal_eval(text.strip()), ensure_ascii=False)
+    except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
+        return text
+
+
+def _write_fields(lines: Sequence[str], kind: Kind) -> str:
+    """Return lines of names and values as a JSON object, if one of them is a state; else ""."""
+    found = [_FIELD.match(line) for line in lines] if kind in _RUNS and 1 < len(lines) <= LAST_LINES else []
+    fields = {field[1]: field[2] for field in found if field}
+    has_state = any(name.lower() in STATE_KEYS for name in fields)
+    return json.dumps(fields, ensure_ascii=False) if has_state and len(fields) == len(lines) else ""
+
+
+def cut_result(text: str, limit_chars: int) -> str:
+    """Cut a line so that it still tells what was refused or has to wait.
+
+    >>> cut_result("The wish to return order 7 of Maria Gonzales was declined by the warehouse.", 45)
+    'The wish to … declined by the warehouse.'
+    """
+    turn = _TURN.search(text, max(0, limit_chars - 2), 4 * limit_chars) if len(text) > limit_chars else None
+    if turn is None or _TURN.search(text, 0, limit_chars - 2):
+        return cut_words(text, limit_chars)
+    start = cut_words(text[: turn.start()], limit_chars // 3)
+    return f"{start} {cut_words(text[turn.start() :], limit_chars - len(start) - 1)}"
 
 
 def read_result(result: ToolResult) -> str:
@@ -332,7 +394,7 @@ _MAKES: Final = (
 """Verbs of tools and programs; by `update_plan` agents note what they will do."""
 _ALSO_NOUNS: Final = "refund|return|exchange|transfer|book|ship|post|charge|schedule|reserve|replace|release"
 _VERB: Final = re.compile(
-    rf"(?:^|_)(?:(?P<looks>{_LOOKS})|(?P<makes>{_MAKES}|(?:{_ALSO_NOUNS})(?!\w{{0,80}}_(?:{_LOOKS})$)))(?=_|$)"
+    rf"(?:^|_)(?:(?P<looks>(?:{_LOOKS})(?!(?:_[a-z]{{1,20}})?_(?:and|or)_(?:{_MAKES}|{_ALSO_NOUNS})|_\w{{1,40}}_into_))|(?P<makes>{_MAKES}|(?:{_ALSO_NOUNS})(?!\w{{0,80}}_(?:{_LOOKS})$)))(?=_|$)"
 )
 """The first verb in the name of a tool."""
 _SHOWS: Final = (

@@ -57,6 +57,7 @@ _WEAK_PARTS: Final = (
 """Parts of which every match of the pattern has one, in small letters: ten times as fast to look for."""
 _HARMLESS: Final = re.compile(
     r"\b(?i:(?:0|no|without) (?:errors?|failures?|failed|warnings?)|(?:errors?|failures?|warnings?)[:=] ?0\b)"
+    r"|\"(?i:errors?|exceptions?)\" ?: ?(?:null|false|\"\"|0\b|\[\]|\{\})"
 )
 _COUNTED: Final = re.compile(
     r"(?i)(?:errors?|failures?|failed)[:=] ?[1-9]|\b[1-9]\d{0,6} (?:error|fail)|<<< F"

@@ -1,7 +1,7 @@
 """Take the frame of a harness off an output: tags, exit codes, colours; judges no content."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -37,6 +37,7 @@ _EXIT_CODE: Final = re.compile(
     r"|(?i:\b(?:exit(?:ed with)?|return) (?:code|status):? ?(-?\d{1,9}))|\[exit (-?\d{1,9})\]"
     r"|(?i:\bexited with (-?\d{1,9}))"
 )
+_FAILED_STATUS: Final = re.compile(r"<status>\s{0,4}(?i:error|fail)")
 _NOTICE: Final = re.compile(r"<warning>[^<]{0,2000}</warning>\n?")
 """What a harness says about a long output; a marker says the same in fewer words."""
 _LOGGED: Final = re.compile(rf"\r(?!\s)(?={TIMED_LINE.pattern})")
@@ -127,6 +128,31 @@ def unwrap_streams(value: Any) -> tuple[str, str] | None:
     # Any interface may have a field `output`.
     is_run = "stdout" in value or len(value) == 1 or code.lstrip("-").isdigit()
     return ("\n".join(texts), code) if is_run else None
+
+
+def unwrap_blocks(value: Any) -> tuple[str, bool] | None:
+    """Return the text of content blocks, and whether they tell an error, from data as MCP has it; else None.
+
+    >>> unwrap_blocks({"content": [{"type": "text", "text": "no such order"}], "isError": True})
+    ('no such order', True)
+    """
+    outer = value if isinstance(value, dict) else {}
+    inner = outer.get("content", value)
+    blocks = inner if isinstance(inner, list) else [inner]
+    if not all(isinstance(block, dict) and isinstance(block.get("type"), str) for block in blocks):
+        return None
+    texts = [
+        block["text"] for block in blocks if block["type"] == "text" and isinstance(block.get("text"), str)
+    ]
+    return ("\n".join(texts), outer.get("isError") is True) if texts else None
+
+
+def tells_failure(pieces: Sequence[Piece]) -> bool:
+    """True if an output begins with a frame that says that it is an error."""
+    # Behind other output stands a stream, which may hold warnings.
+    first = [piece.text.strip() for piece in pieces[:2] if piece.is_frame]
+    is_error = len(pieces) > 1 and first in (["<error>"], ["<tool_use_error>"])
+    return is_error or any(map(_FAILED_STATUS.match, first))
 
 
 def find_exit_code(pieces: Iterable[Piece]) -> str:

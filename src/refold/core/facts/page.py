@@ -250,8 +250,7 @@ def fill_section(
     # The newest actions lead to the next one; other facts have a rank of their own.
     newest_first = sorted(of_kind, key=lambda fact: -fact.at)
     newest_first = _order_actions(newest_first, is_service=is_service) if title == DONE else newest_first
-    done = newest_first if title == DONE else ()
-    lengths = _choose_lengths(page, done, budget, is_service=is_service)
+    lengths = _choose_lengths(page, newest_first, budget, is_service=is_service)
     misses, files = 0, dict[int, list[str]]()
     for file in ledger.of("file") if brief and title == DONE else ():
         files.setdefault(file.at, []).append(file.text)
@@ -261,8 +260,8 @@ def fill_section(
         # The outcome of a command that failed already says what failed.
         if title == FAILED and any(_tells_trouble(done, fact) for done in page.facts.get(DONE, ())):
             continue
-        text = format_fact(fact, lengths if _is_change(fact, sure=not is_service) else None)
-        page.texts[id(fact)], cost = text, page.count(text) + HANDLE_TOKENS
+        text = page.texts[id(fact)] = format_fact(fact, lengths.get(id(fact)))
+        cost = page.count(text) + HANDLE_TOKENS
         if cost <= budget:
             budget -= cost
             in_section.append(fact)
@@ -276,14 +275,16 @@ def fill_section(
     in_section.sort(key=lambda fact: order[id(fact)])
 
 
-def _choose_lengths(page: Page, facts: Sequence[Fact], budget: int, *, is_service: bool) -> tuple[int, int]:
-    """Return the characters of a change and of its result with which all changes fit, else the fewest."""
-    changes = [fact for fact in facts if id(fact) not in page.shown and _is_change(fact, sure=not is_service)]
-    for lengths in CHANGE_LENGTHS[:-1]:
-        lines = (format_fact(fact, lengths) for fact in changes[:MOST_CHANGES])
-        if sum(page.count(line) + HANDLE_TOKENS for line in lines) <= budget:
-            return lengths
-    return CHANGE_LENGTHS[-1]
+def _choose_lengths(
+    page: Page, facts: Sequence[Fact], budget: int, *, is_service: bool
+) -> dict[int, tuple[int, int]]:
+    """Return the lengths of each change, by its identity: the first with which all fit, else the fewest."""
+    made = [fact for fact in facts if fact.kind == "done" and _is_change(fact, sure=not is_service)]
+    left = [fact for fact in made if id(fact) not in page.shown][:MOST_CHANGES]
+    for lengths in CHANGE_LENGTHS:
+        if sum(page.count(format_fact(fact, lengths)) + HANDLE_TOKENS for fact in left) <= budget:
+            break
+    return dict.fromkeys(map(id, made), lengths)
 
 
 def _order_actions(facts: Sequence[Fact], *, is_service: bool) -> list[Fact]:

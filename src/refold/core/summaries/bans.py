@@ -1,81 +1,62 @@
-"""What people forbade: the clauses that forbid something, and what contradicts them.
+"""What people forbade: the orders that forbid something, and what contradicts them.
 
-A summary that says that the user wants or allowed it is wrong, unless a person said so elsewhere.
+A summary that says that the user wants or allowed it is wrong, unless a person said so elsewhere. On doubt
+nothing is forbidden: a false listing is worse than a missed one.
 """
 
 import re
-from collections.abc import Iterator, Sequence
-from functools import cache, partial
+from collections.abc import Iterator
+from functools import cache, lru_cache, partial
 from typing import Final, NamedTuple
+from unicodedata import normalize
 
 from refold.core.facts.sentences import split_sentences
-from refold.core.facts.words import compile_patterns, read_patterns
-from refold.core.summaries.acceptance import find_content
+from refold.core.facts.words import compile_patterns, read_patterns, word_lists
+from refold.core.summaries.tidy import mark_code
 
-_COVERED: Final = 0.75
-"""Share of what somebody is said to want that the sentence with the ban must have; lower takes a new thing
-for the one that was forbidden."""
-_HALF, _LONG = 0.5, 4
-"""The same where all of a ban is repeated, and that is at least so long: pairs of letters have many forms."""
-_MOST: Final = 0.6
-"""The same for a permission, which is worse if it is false."""
-_NAME: Final = re.compile(r"\b\w{0,40}?(?:\d|[a-z][A-Z]|[^\W_]_[^\W_])\w{0,40}")
-"""A name or a number: what is forbidden of one is not forbidden of another."""
-_BREAKS: Final = re.compile(r"\W+")
+_STEM: Final = 5
+"""Letters by which two words without endings are taken for one; with four `weekend` is `weekday`."""
+_WORD: Final = re.compile(r"[^\W_]{3,}|[^\W_]?\d")
+_NAME: Final = re.compile(r"\d|[a-z][A-Z]|^(?:off|out|down)$")
+"""What a name or a number has, and what turns a verb round: who forbids one does not forbid another."""
+_RUN: Final = re.compile(r"[\u30a0-\u30ff\u3400-\u9fff\uac00-\ud7af]+")
+"""Letters of a language without blanks that tell something; the endings of Japanese do not."""
+_PREFIX, _TWICE = re.compile(r"^ge(?=\w{4,40}t$)"), re.compile(r"(\w)\1$")
+"""A German participle, and a letter that is doubled before an ending: "running"."""
+_STATEMENT_END: Final = re.compile(r"[;；]\s{0,3}|\s[–—-]\s")
 _compile = partial(compile_patterns, room="summaries")
 
 
 @cache
-def _claim_verbs() -> frozenset[str]:
-    return frozenset("|".join(read_patterns("summaries")["claim_verbs"]).split("|"))
+def _silent_words() -> frozenset[str]:
+    """Return the words that tell nothing of what is forbidden or claimed."""
+    patterns = read_patterns("summaries")
+    lists = (patterns["words"]["common"], patterns["words"]["forbidding"], *patterns["stop_words"].values())
+    verbs = "|".join(patterns["claim_verbs"]).split("|")
+    silent = word_lists()["stop"].union(verbs, *(words.split() for words in lists))
+    return frozenset(word for word in silent if not _NAME.search(word))
 
 
-def find_claimed(sentence: str) -> set[str]:
-    """Find the content of a sentence besides the words that claim, allow or forbid."""
-    words = [word for word in _BREAKS.split(sentence.lower()) if word not in _claim_verbs()]
-    text = " ".join(words)
+@lru_cache(maxsize=8_192)  # a vocabulary
+def _find_stem(word: str) -> str:
+    """Find what the forms of a word have in common; a name has no forms."""
+    if _NAME.search(word):
+        return word
+    word = read_patterns("summaries")["forms"].get(word.lower(), word.lower())
+    if word < "\u0370":  # the accents of Latin letters come and go: "borra" and "bórrala"
+        word = "".join(letter for letter in normalize("NFD", word) if letter.isalpha())
+    word = _compile("(?:{})$", "endings").sub("", _PREFIX.sub("", word))
+    return _TWICE.sub(r"\1", _compile("(?:{})$", "other_endings").sub("", word))[:_STEM]
+
+
+def find_stems(text: str) -> frozenset[str]:
+    """Find the stems of the words that tell something, or pairs of letters in a language without blanks."""
+    words = [word for word in _WORD.findall(text) if word < "\u3040" and word.lower() not in _silent_words()]
     if text.isascii():
-        return find_content(text)
-    # A language without blanks has pairs of letters; a longer piece only says where a line begins.
-    content = find_content(_compile("{}", "claim_verbs_without_blanks").sub(" ", text))
-    return {own for own in content if len(own) == 2 or own < "\u3040"}
-
-
-def split_condition(text: str) -> tuple[str, bool]:
-    """Return what stands before a condition, and whether there is one; to be asked before is none."""
-    limit = _compile(r"\b(?:{})\b|{}", "conditions", "conditions_without_blanks").search(text)
-    if limit is None:
-        return text, False
-    return text[: limit.start()], not _compile("{}", "leave").match(text, limit.start())
-
-
-class Ban(NamedTuple):
-    """Something that people forbade."""
-
-    text: str
-    head: set[str]
-    """The content of its verb, or all of it where that is not known."""
-    content: set[str]
-    within: set[str]
-    """The content of its sentence, if it has no verb itself: "Deploy on Thursday, not on Monday"."""
-    depends: bool
-    """True if it may be wanted all the same: under a condition, or because somebody lacks it."""
-
-    def contradicts(self, claim: str, content: set[str], *, permits: bool) -> bool:
-        """True if a claim with this content says that it is permitted or wanted."""
-        both = content & self.content
-        is_whole = both == self.content
-        if not (is_whole or len(both) > 1) or not {*_NAME.findall(claim)} <= {*_NAME.findall(self.text)}:
-            return False
-        denials = _compile(r"\b(?:{})\b|{}", "denies", "denies_without_blanks").finditer(claim)
-        if any(find_claimed(word[0]).isdisjoint(self.content) for word in denials):
-            return False
-        is_bound = split_condition(claim)[1]
-        if permits:
-            return (is_whole or len(both) >= _MOST * len(content)) and not (self.depends and is_bound)
-        least = _COVERED if len(self.content) < _LONG or not is_whole else _HALF
-        covers = len(content & self.within) >= least * len(content)
-        return covers and (is_whole or self.head <= both) and not (self.depends or is_bound)
+        return frozenset(map(_find_stem, words))
+    runs = _RUN.findall(_compile("{}", "claim_verbs_without_blanks").sub(" ", text))
+    pairs = [run[at : at + 2] for run in runs for at in range(max(1, len(run) - 1))]
+    return frozenset([*map(_find_stem, words), *pairs])
 
 
 @cache
@@ -84,59 +65,100 @@ def find_acts() -> list[re.Pattern[str]]:
     return [re.compile(one, re.IGNORECASE) for one in read_patterns("summaries")["acts"]]
 
 
-def says_again(text: str, content: set[str], bans: Sequence[Ban], forbidden: set[str]) -> bool:
-    """True if a text says this content, which was banned, in a clause that is not `forbidden`."""
-    acts = [act for act in find_acts() if any(act.search(ban.text) for ban in bans)]
-    # One word in common is the verb alone: "no writes" and "Write a report".
-    most = min(len(content), max(2, *(len(content & ban.content) for ban in bans)))
-    for clause in (one for sentence in split_sentences(text) for one in _split_clauses(sentence)):
-        own = set() if clause in forbidden else find_content(clause)
+class Ban(NamedTuple):
+    """Something that people forbade."""
+
+    text: str
+    content: frozenset[str]
+    is_order: bool
+    """False if it forbids no wish: it has no verb, or somebody has to be asked."""
+
+    def contradicts(self, claim: str, content: frozenset[str], *, permits: bool) -> bool:
+        """True if a claim with this content says that it is permitted or wanted."""
+        extra = content - self.content
+        if not self.content <= content or any(map(_NAME.search, extra)) or _is_limited(claim):
+            return False
+        denials = _compile(r"\b(?:{})\b|{}", "denies", "denies_without_blanks").finditer(claim)
+        if any(self.content.isdisjoint(find_stems(word[0])) for word in denials):
+            return False
+        # With more beside the ban the claim is about something else; a permission is worse if it is false.
+        most = len(self.content) * (2.0 if permits else 0.5)
+        return len(extra) <= most and (permits or self.is_order)
+
+    def is_lifted(self, clause: str, content: frozenset[str]) -> bool:
+        """True if a clause of a person says what a claim with this content says."""
+        acts = [act for act in find_acts() if act.search(self.text)]
+        own, is_act = find_stems(clause), any(act.search(clause) for act in acts)
         # The same act may have another name where it is allowed, or its object none: "Delete it now."
-        is_act = any(act.search(clause) for act in acts)
-        names_verb = any(ban.head <= own or own <= ban.head for ban in bans)
-        if own and (is_act or names_verb) and (len(content & own) >= most - is_act or own <= content):
-            return True
-    return False
+        rest = {stem for stem in own if not any(act.search(stem) for act in acts)}
+        # One word in common is the verb alone: "no writes" and "Write a report".
+        is_whole = len(content & own) + is_act >= max(2, len(self.content))
+        is_same = is_whole or rest <= content or not rest.isdisjoint(content - self.content)
+        agrees = own and _compile(r"\b(?:{})\b", "consents").search(clause)
+        is_same = is_same and bool(is_act or agrees or own & self.content)
+        return is_same or _compile("{}", "lifts").search(clause) is not None
 
 
-def _split_clauses(sentence: str) -> list[str]:
-    """Split a sentence where what is forbidden or allowed ends."""
-    return [clause for clause in _compile("{}", "clause_ends").split(sentence) if clause]
+def contradicts_bans(claim: str, bans: list[Ban], texts: list[str], *, permits: bool) -> bool:
+    """True if a claim says that something banned is permitted or wanted, and none of the texts says it."""
+    claim = _compile(r"\b(?:{})", "leave").sub(" ", claim)
+    content = find_stems(claim)
+    broken = [ban for ban in bans if ban.contradicts(claim, content, permits=permits)]
+    said = {one for text in texts for _, clauses in _split_text(text) for one in clauses} if broken else set()
+    allowed = said.difference(ban.text for ban in bans)
+    return any(not any(ban.is_lifted(clause, content) for clause in allowed) for ban in broken)
 
 
 def find_bans(text: str) -> list[Ban]:
-    """Find what a text forbids."""
-    # The patterns are in small letters: to ignore case takes `re` twice as long.
-    may_forbid = _compile("{}", "may_forbid", flags=0)
-    stated = [one for one in split_sentences(text) if one[-1] not in "?？؟"]
-    sentences = [one for one in stated if may_forbid.search(one.lower())]
-    return [ban for one in sentences for clause in _split_clauses(one) for ban in _read_bans(clause, one)]
+    """Find what a text forbids; a line that begins with a mark is quoted, or code."""
+    lines = (line for line, is_code in mark_code(text.split("\n")) if not is_code)
+    prose = "\n".join(line for line in lines if not line.lstrip().startswith((">", "#", "//")))
+    return [ban for statement, clauses in _split_text(prose) for ban in _read_bans(statement, clauses)]
 
 
-def _read_bans(clause: str, sentence: str) -> Iterator[Ban]:
-    """Yield what a clause of a sentence forbids."""
-    low = clause.lower()
-    if not _compile("{}", "may_forbid", flags=0).search(low):
+def _split_text(text: str) -> list[tuple[str, list[str]]]:
+    """Split a text into statements, each with its clauses."""
+    parts = [one for sentence in split_sentences(text) for one in _STATEMENT_END.split(sentence) if one]
+    return [(one, [*filter(None, _compile("{}", "clause_ends").split(one))]) for one in parts]
+
+
+def _is_limited(text: str) -> bool:
+    """True if a text tells a condition, a limit or a question."""
+    names = ("conditions", "limits", "conditions_without_blanks", "limits_without_blanks")
+    return _compile(r"\b(?:{}|{})\b|{}|{}", *names).search(text) is not None
+
+
+def _read_bans(statement: str, clauses: list[str]) -> Iterator[Ban]:
+    """Yield what the clauses of a statement forbid."""
+    if statement[-1] in "?？؟" or not _compile("{}", "may_forbid", flags=0).search(statement.lower()):
         return
-    if _compile("{}", "read_only", flags=0).search(low):
-        for stem in read_patterns("summaries")["forbidden"]["writing"].split():
-            yield Ban(clause, {stem}, {stem}, {stem}, depends=False)
-    first = "(?:(?:{}) ){{0,3}}(?:{})"
-    verb = _compile(first, "ban_leads", "bans_ahead", flags=0).match(low)
-    noun = None if verb else _compile(first, "ban_leads", "bans_of_nouns", flags=0).match(low)
-    around = None if verb or noun else _compile("{}", "bans_around", flags=0).search(low)
-    behind = None if low.isascii() else _compile("{}", "bans_behind", flags=0).search(low)
-    if ahead := verb or noun:
-        words, depends = split_condition(low[ahead.end() :])
-    elif around or behind:
-        words, depends = split_condition(low[: behind.start()] if behind else low)
-    else:
-        return
-    if content := find_claimed(words):
-        # Where the verb stands is not known if nothing follows the word that forbids.
-        after = words[around.end() :] if around else words if ahead else ""
-        head = next((own for word in after.split() if (own := find_claimed(word))), content)
-        is_missed = noun is not None and not _compile(r"\b(?:{})\b", "limits").search(sentence)
-        inherits = verb is not None and clause != sentence
-        within = find_claimed(sentence) if inherits else content
-        yield Ban(clause, head, content, within, depends or is_missed)
+    leave = _compile(r"\b(?:{})", "leave")  # to ask somebody is no condition
+    plain = leave.sub(" ", statement)
+    is_bound = _compile(r"\b(?:{})\b|{}", "conditions", "conditions_without_blanks").search(plain)
+    reports = _compile("{}", "reports").match(statement)
+    for place, text in enumerate(() if is_bound else clauses):
+        clause = leave.sub(" ", text)
+        is_report = place > 0 and reports and not _compile("{}", "ordered").match(clause)
+        forbidden, is_order = _find_forbidden(clause, statement)
+        for stems in () if is_report or _is_limited(clause) else map(find_stems, forbidden):
+            if stems:
+                yield Ban(text, stems, is_order and plain == statement)
+
+
+def _find_forbidden(clause: str, statement: str) -> tuple[list[str], bool]:
+    """Return what a clause forbids, and whether it is an order: a fragment without a verb is none."""
+    lead = "(?:(?:{}) ){{0,3}}(?:{})"
+    if ahead := _compile(lead, "ban_leads", "bans_ahead").match(clause):
+        return [clause[ahead.end() :]], True
+    if behind := _compile("{}", "bans_behind").search(clause):
+        return [clause[: behind.start()]], True
+    if _compile("{}", "bans_around", flags=0).search(clause):
+        return [clause], True
+    if _compile("{}", "read_only").search(clause):
+        return read_patterns("summaries")["forbidden"]["writing"].split(), False
+    if noun := _compile(lead, "ban_leads", "bans_of_nouns").match(clause):
+        return [clause[noun.end() :]], False
+    # Its verb stands in another clause: "Deploy on Thursday, not on Monday."
+    is_place = _compile(lead, "ban_leads", "bans_of_places").match(clause) and find_stems(clause)
+    verb = next((word for word in _WORD.findall(statement) if find_stems(word)), "")
+    return [f"{verb} {clause}"] if is_place else [], False

@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
-from itertools import accumulate
+from itertools import accumulate, islice
 from typing import Final, NamedTuple
 
 from refold.core.facts.injections import as_displayed, find_instructions, is_instruction
@@ -26,7 +26,7 @@ from refold.core.messages.message_text import arguments_text
 from refold.core.messages.speakers import find_own_words, find_speaker, remove_program_text
 from refold.core.messages.text_cutting import middle_out
 from refold.core.messages.transcript import SHOWN_CHARS
-from refold.core.summaries.bans import Ban, find_acts, find_bans, find_claimed, says_again
+from refold.core.summaries.bans import contradicts_bans, find_acts, find_bans, find_stems
 from refold.core.summaries.wrappers import unwrap_summary
 from refold.core.tokens.findings import Findings
 
@@ -46,7 +46,7 @@ _ELSEWHERE: Final = 0.4
 _HEARD_NAMES: Final = 0.8
 """The same for a claim with a name that nobody used."""
 _STEM: Final = 4
-"""Letters by which two forms of a word are taken for one."""
+"""Letters by which two words are taken for one: a claim is reworded."""
 _SOME: Final = 3
 """Words besides a name that only one speaker used; this many are no coincidence."""
 _MOST_ORDERS: Final = 40
@@ -63,8 +63,8 @@ _WORD: Final = re.compile(r"[^\W\d_]{3,}")
 _LABEL: Final = re.compile(r"^\W{0,4}(?:human|user|assistant|system|ai|[qa])\W{0,3}:\s{0,4}", re.IGNORECASE)
 """The name of a speaker before what they say, as a dialogue in a text has it."""
 _MARK: Final = re.compile(r"[^\s\"'`<>()\[\]{},;|“”‘’]+")
-_IN_NAME: Final = re.compile(r"[0-9/@_.]")
-"""What a name in ASCII has."""
+_IN_NAME: Final = re.compile(r"[\d/@_.]")
+"""What a name has."""
 _SOURCED: Final = re.compile(
     r"[^\"“]{0,80}\b(?:tool|output|page|file|website|document|result)s?\b[^\"“]{0,60}[\"“][^\"“”]{1,400}[\"”]\W{0,3}",
     re.IGNORECASE,
@@ -96,12 +96,11 @@ def _read_said(text: str) -> _Said:
     orders = [(_find_words(line), _find_names(line)) for line in find_instructions(text, _MOST_ORDERS)]
     read = [(_find_words(line), _find_names(line)) for line in as_displayed(text).split("\n")]
     names = frozenset().union(*(own for _, own in read))
-    words = frozenset().union(*(own for own, _ in read))
     return _Said(
         [line for line in read if line[0]],
         names,
         frozenset(name.rpartition("/")[2] for name in names),
-        frozenset(word[:_STEM] for word in words),
+        frozenset(stem[:_STEM].lower() for stem in find_stems(as_displayed(text))),
         orders,
     )
 
@@ -116,15 +115,15 @@ class Speech:
     ends: set[str] = field(default_factory=set)
     """The last parts of names that are paths."""
     stems: set[str] = field(default_factory=set)
-    """The words of all lines, by their beginnings."""
+    """The words of all lines, by their stems."""
     orders: list[tuple[frozenset[str], frozenset[str]]] = field(default_factory=list)
     """The lines among them that give the model instructions."""
     about: frozenset[str] | None = None
     """A text is only read if it has a name or two words of these; saves time. None: read all."""
     texts: list[str] = field(default_factory=list)
     """The texts themselves, for what only a few summaries need."""
-    bans: list[Ban] | None = None
-    """What the texts forbid; None: not looked for yet."""
+    rules: set[str] = field(default_factory=set)
+    """The texts among them that an operator wrote."""
     found: Findings = field(default_factory=Findings)
     """What was read before: a summary may be judged several times, and mostly with the same words."""
 
@@ -149,20 +148,8 @@ class Speech:
 
     def _is_about(self, text: str) -> bool:
         low = as_displayed(text).lower()
-        hits = 0
-        for word in self.about or ():
-            if word in low:
-                hits += 1
-                if hits > 1 or _is_name(word):
-                    return True
-        return False
-
-    def knows(self, word: str) -> bool:
-        """True if a form of this word was used: `fix` is one of `fixed`."""
-        if word[:_STEM] in self.stems or word[: _STEM - 1] in self.stems:
-            return True
-        # In a language without blanks a word may stand anywhere in a line.
-        return not word.isascii() and any(word in text for text in self.texts)
+        hits = [*islice((word for word in self.about or () if word in low), 2)]
+        return len(hits) > 1 or any(map(_IN_NAME.search, hits))
 
     def has(self, pattern: re.Pattern[str]) -> bool:
         """True if one of the texts has this pattern."""
@@ -184,15 +171,10 @@ class Speech:
 
     def forbids(self, claim: str, *, permits: bool) -> bool:
         """True if people forbade what a claim says they permit or want, and nowhere else say it."""
-        if self.bans is None:
-            self.bans = [ban for text in self.texts for ban in self.found.find(find_bans, text[:_READ_CHARS])]
-        content = find_claimed(claim)
-        bans = [ban for ban in self.bans if not content.isdisjoint(ban.content)]
-        bans = [ban for ban in bans if ban.contradicts(claim, content, permits=permits)]
-        if not bans or self.has(_compile(r"\b(?:{})", "lifts")):
-            return False
-        forbidden = {ban.text for ban in self.bans}
-        return not any(says_again(text[:_READ_CHARS], content, bans, forbidden) for text in self.texts)
+        # What an operator forbids, a user may want all the same.
+        texts = [text[:_READ_CHARS] for text in self.texts if permits or text not in self.rules]
+        bans = [ban for text in texts for ban in self.found.find(find_bans, text)]
+        return bool(bans) and contradicts_bans(claim, bans, texts, permits=permits)
 
     def orders_so(self, words: frozenset[str], names: frozenset[str]) -> bool:
         """True if these words repeat a line that gives instructions, whatever shape they have."""
@@ -242,10 +224,10 @@ class Speakers:
             return True
         if not claim or permits or unknown:
             clause = sentence
-        said = find_claimed(clause)
+        said = [stem[:_STEM].lower() for stem in find_stems(clause)]
         # Whose words may stand in a claim, and how much a word of theirs counts for it.
         ears = [*zip(everybody, (1.0, 1.0 if is_open else _ELSEWHERE, _ELSEWHERE, _ELSEWHERE), strict=True)]
-        heard = sum(max(speech.knows(word) * weight for speech, weight in ears) for word in said)
+        heard = sum(max((word in speech.stems) * weight for speech, weight in ears) for word in said)
         least = _HEARD if claim or is_open or order else _HEARD_OF_REQUESTS
         return bool(said) and heard < len(said) * (_HEARD_NAMES if unknown else least)
 
@@ -325,6 +307,7 @@ def collect_speech(
             _add_summary(speakers, message)
         elif said := remove_program_text(message.text) if voice == "system" else find_own_words(message):
             speakers.people.add_answer(question, said)
+            speakers.people.rules |= {said} if voice == "system" else set()
         elif voice == "assistant":
             speakers.model.add(message.text)
             for call in message.calls:
@@ -434,13 +417,7 @@ def _find_words(text: str) -> frozenset[str]:
 
 def _find_names(text: str) -> frozenset[str]:
     """Find words that name something: addresses, paths, ids, versions."""
-    if text.isascii() and not _IN_NAME.search(text):
+    if not _IN_NAME.search(text):
         return frozenset()
     marks = [mark.strip(".:!?*_").lower() for mark in _MARK.findall(text) if not mark.isalpha()]
-    return frozenset([name for name in marks if len(name) > 3 and _is_name(name)])
-
-
-def _is_name(word: str) -> bool:
-    if word.isascii():
-        return _IN_NAME.search(word) is not None
-    return any(letter.isdigit() or letter in "/@_." for letter in word)
+    return frozenset([name for name in marks if len(name) > 3 and _IN_NAME.search(name)])

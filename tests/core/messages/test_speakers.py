@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from growth import stop_hang
 from refold.core.messages.message import Message, Text, ToolResult
 from refold.core.messages.speakers import (
     find_own_words,
@@ -44,6 +45,13 @@ from refold.testing import assistant, call, result, summary, user
             "user",
         ),
         (user("[x] Result: it works now"), "user"),
+        (user("[Expected] Result:\nThe export has 41 rows."), "user"),
+        (user("[Actual] result:\nThe page stays blank."), "user"),
+        (user("[test_login] Result:\nIt fails since Monday."), "user"),
+        (user("Expected result:\nThe export has 41 rows."), "user"),
+        (user("Observations:\n- the page stays blank"), "user"),
+        (user("[update_todo_list] Result:\nok"), "tool"),
+        (user("[switch_mode to 'code' because: it is time] Result:\nok"), "tool"),
         (user("I have *added these files to the chat*. Mend them."), "user"),
         (user("Your answer is not what I asked for."), "user"),
         (user("The last command failed, why?"), "user"),
@@ -109,6 +117,44 @@ class TestOwnWords:
     )
     def test_what_a_person_says(self, message, words):
         assert find_own_words(message) == words
+
+    @pytest.mark.parametrize("end", ["\n</system-reminder>\n", ""], ids=["closed", "cut"])
+    @pytest.mark.parametrize(
+        "start", ["<system-reminder>\n", "<system-reminder>", "Round up. <system-reminder>\n"]
+    )
+    def test_a_long_block_and_one_that_was_cut_are_none_of_a_users_words(self, start, end):
+        block = f"{start}{'Never stop. ' * 3_000}{end}"
+        own = "Round up." if start.startswith("Round") else ""
+        assert find_own_words(Message("user", [self.RESULT, block])) == own
+        around = Message("user", ["Go on.", self.RESULT, block, "Then stop."])
+        assert find_own_words(around) == "\n".join(["Go on.", *filter(None, [own]), "Then stop."])
+
+    def test_words_around_blocks_are_a_users(self):
+        long = f"<system-reminder>{'a' * 30_000}</system-reminder>"
+        assert (
+            find_own_words(Message("user", [self.RESULT, f"Round up.{long} Then stop."]))
+            == "Round up. Then stop."
+        )
+        assert find_own_words(user(f"Round up.{long} Then stop.")) == "Round up. Then stop."
+
+    def test_who_names_a_tag_is_heard(self):
+        """A tag within a line that is never closed, or in a message of a person alone, is no block."""
+        asked = "Why is there a <system-reminder> in it?"
+        assert find_own_words(Message("user", [self.RESULT, asked])) == asked
+        assert find_own_words(user(f"{asked}\n<system-reminder>\nWhat is it?")) == (
+            f"{asked}\n<system-reminder>\nWhat is it?"
+        )
+
+    def test_a_tag_within_a_block_begins_none(self):
+        text = "<command-args>a <system-reminder> b</command-args> Go on."
+        assert remove_program_text(text) == " Go on."
+
+    @pytest.mark.parametrize(
+        "text", ["<system-reminder>", "<command-args> a", "<command-args></command-name>"]
+    )
+    def test_hostile_tags_take_no_long_time(self, text):
+        with stop_hang():
+            assert remove_program_text(text * 30_000) == text * 30_000
 
     def test_a_message_with_a_result_stays_a_tools(self):
         """An agent that adds a line to each result would else count as talk, and keep no outputs."""

@@ -11,7 +11,8 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
+from pkgutil import get_data
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from refold.core.messages.message import EMPTY, Message, Text, ToolCall, ToolResult
@@ -285,27 +286,34 @@ def _keep_paths(values: Any) -> list[str]:
 
 _RESULT_CHARS: Final = 400
 """Characters of the first line of a result that are read: a tool says at once that it failed."""
-_REFUSAL: Final = re.compile(
-    r"(?:<\w{1,40}>\s{0,4}){0,3}[^\w\s]{0,3}\s?(?:(?:\w{1,40}\.){0,4}\w{0,40}(?:error|exception)"
-    r"(?: ?[:：>]|$| (?:while|when|during|occurred|\w{2,12}ing tool)\b)"
-    r"|E(?:ACCES|PERM|NOENT|ISDIR|NOTDIR|ROFS|EXIST|NOSPC|BUSY|INVAL|IO)\b|Errno \d|Traceback \(most"
-    r"|failed(?: to\b| ?[:：,.]|$)|unable to |(?:could|can|did) ?n[o'’]t\b|(?:permission|access) denied"
-    r"|(?:the )?(?:apply_patch|edit|hunk|operation|patch|replace|tool|write)(?: \S{1,20}){0,2} failed\b"
-    r"|(?:no|0) (?:change|edit|match|occurrence|replacement)\w{0,2} (?:was|were|made|found|to (?:make|apply))"
-    r"|no (?:such file|sufficiently)|found \S{1,8} (?:match|occurrence)e?s\b.{0,80}\bbut\b"
-    r"|invalid (?:context|patch|diff|edit|hunk|argument|param|path|line|`)"
-    r"|(?:fehler|erreur|échec|errore|erro|falha|fallo|ошибка|błąd|hata|fout|エラー|失败|失敗|오류"
-    r"|실패|خطأ) ?[:：!]|错误|錯誤|无法|無法|未找到|找不到|не удалось"
-    # A sentence about an edit or a user that says that nothing came of it, and not that something did.
-    r"|(?!.{0,400}(?<!not )(?<!not been )(?<!be )\b(?:updated|edited|created|written|saved|replaced|applied"
-    r"|changed|added|success\w{0,5})\b)(?:\w{1,20} ){0,3}?(?:old_?\w{0,10}|string|text|search|file|path|edit"
-    r"|patch|diff|hunk|changes?|operation|request|tool|users?|permissions?|directory)\b"
-    r".{0,200}?(?:\b(?:not found|already exists|since read|new syntax error|interrupted|rejected|denied"
-    r"|declined|refused|cancell?ed)\b|(?:\bnot|n['’]t) (?:exist|match|appear|want|allow|grant|been|appl)))",
-    re.IGNORECASE,
-)
-"""The beginning of a text that consists of a failure."""
 _FAILED_STATES: Final = frozenset({"false", "error", "failed", "failure", "rejected", "denied", "cancelled"})
+_NAMED: Final = re.compile(
+    r"(?<!\w)['\"`“「][^'\"`”」]{1,400}['\"`”」](?!\w)|(?<!\S)[^\s/\\]{0,200}[/\\]\S{0,399}[^\s;,.]"
+    r"|\b[A-Za-z0-9_][A-Za-z0-9_.-]{0,80}\.\w{1,8}\b"
+)
+"""Quotes and paths: their words tell nothing of the edit."""
+
+
+@cache
+def _read_edit_words() -> Mapping[str, re.Pattern[str]]:
+    """Read the patterns of `data/edit_results.toml` once, on first use: many histories have no edits."""
+    import tomllib
+
+    rows = tomllib.loads((get_data(__package__, "data/edit_results.toml") or b"").decode())
+    words = {name: "|".join(row) for name, row in rows.items()}
+    begin = r"(?:<\w{{1,40}}>\s{{0,4}}){{0,3}}[^\w\s]{{0,3}}\s?"
+    patterns = {
+        "failure": begin + r"(?:{failures})",
+        "refusal": f"{begin}(?:{{refusals}}"
+        r"|(?:# ?)?(?:[\w:]{{1,30}} ){{0,3}}?(?:{refused_things})\b.{{0,200}}?(?:{refused})"
+        r"|[^.;,:。，；]{{0,200}}?(?:{refusals_other}))",
+        "change": r"\b(?:{changes})\b|{changes_without_blanks}",
+        "no change": r"(?<!\w)(?:{no_change})(?!\w)",
+        "by others": r"\b(?:{changed_by_others})\b",
+        "undone": r"\b(?:{undone})\b",
+        "clause end": r"[.;!?]+(?=\s|$)|, |[。；！，、]|\b(?:{but})\b",
+    }
+    return {name: re.compile(each.format_map(words), re.IGNORECASE) for name, each in patterns.items()}
 
 
 def is_refusal(text: str, arguments: object = "") -> bool:
@@ -318,8 +326,19 @@ def is_refusal(text: str, arguments: object = "") -> bool:
         said = next((data[key] for key in ("output", "message", "result") if data.get(key)), "")
         return bool(data.get("error") or data.get("isError")) or is_refusal(f" {said}"[:_RESULT_CHARS])
     line = first_line(text.strip(), _RESULT_CHARS)
+    words = _read_edit_words()
+    has_failed = words["failure"].match(line) is not None
+    # The clause that tells a failure goes on with its reason: "Error: the file was modified".
+    clauses = words["clause end"].split(_NAMED.sub("it", line))[has_failed:]
+    is_changed = any(
+        not words["by others"].search(clause) and not words["no change"].search(clause, 0, change.start())
+        for clause in clauses
+        if (change := words["change"].search(clause))
+    )
+    if (is_changed and not words["undone"].search(line)) or not (has_failed or words["refusal"].match(line)):
+        return False
     # Many tools show the file behind their first line, and some at once: it may tell of errors.
-    return _REFUSAL.match(line) is not None and line not in str(arguments)
+    return line not in str(arguments)
 
 
 # -- tags in a summary's text -------------------------------------------------------------------------------

@@ -20,10 +20,13 @@ _PROGRAM_TEXT: Final = re.compile(
     r"\s{0,20}(?:<(?:returncode|output|observation|tool_response|tool_result|function_results?|stdout|stderr"
     r"|bash-std(?:out|err)|local-command-std(?:out|err)|local-command-caveat|task-notification"
     r"|environment_details|tool_use_error)\b[^>\n]{0,200}>"
-    r"|(?:observation|tool output|tool result|command output|execution result)s?(?: \([^)\n]{0,80}\))?:"
+    r"|(?:observation|(?:tool output|tool result|command output|execution result)s?)(?: \([^)\n]{0,80}\))?:"
     r"|\[(?:tool result|command output|request interrupted)\b"
-    # Cline and Roo report what a person answers, or says when they refuse, in the same way.
-    r"|\[(?!attempt_comp|ask_followup|plan_mode|act_mode)\w{3,60}(?: for '[^\0]{0,300}?')?\]\s{0,3}result:"
+    # Cline and Roo report what a person answers, or says when they refuse, in the same way. They name a tool:
+    # `[Expected] Result:` and `[test_login] Result:` stand in a person's report.
+    r"|\[(?!attempt_comp|ask_followup|plan_mode|act_mode)(?:\w{3,60} for '[^\0]{0,300}?'|(?:access|apply"
+    r"|browser|codebase|condense|delete|edit|execute|fetch|generate|insert|list|load|new|read|replace|report|run|search"
+    r"|summarize|switch|update|use|web|write)_\w{2,50}(?: (?:to|in) [^\]\n]{1,300})?)\]\s{0,3}result:"
     r"[ \t]{0,3}(?:\n(?!the user denied this operation and provided)|\Z)|execution result of \["
     r"|i have \*added these files to the chat\* so you can\b|# \d{1,3} search/replace blocks? failed to match"
     r"|here are (?:summaries of some files present in my git repo|some read only files, provided for your)"
@@ -36,13 +39,13 @@ _PROGRAM_TEXT: Final = re.compile(
     re.IGNORECASE,
 )
 """Beginnings of messages in which an agent reports an output, or corrects the model, as the user."""
-_ADDED_BLOCK: Final = re.compile(
+_ADDED_TAG: Final = re.compile(
     r"<(system-reminder|command-message|command-name|command-args|local-command-stdout|environment_context"
-    r"|user_instructions|ide_opened_file|ide_selection|environment_details)>.{0,20000}?</\1>"
-    r"|\[(?:image|file) [^\]\n]{0,200}was here; left out to make room\]",
-    re.DOTALL,
+    r"|user_instructions|ide_opened_file|ide_selection|environment_details)>"
 )
-"""Blocks that programs add to a user's message, and the marks that a fold leaves for pictures and files."""
+"""How blocks begin that programs add to a user's message; such a block may hold a whole file."""
+_LEFT_OUT: Final = re.compile(r"\[(?:image|file) [^\]\n]{0,200}was here; left out to make room\]")
+"""The marks that a fold leaves for pictures and files."""
 _OUTPUT_BESIDE: Final = "Tool execution succeeded."
 """What Gemini CLI writes into a result whose output it puts beside it, as texts of the same message."""
 _NAME_IN_FRONT: Final = re.compile(r"([^\W\d_][\w .'’-]{0,30}): ")
@@ -77,9 +80,26 @@ def find_user_turns(messages: Sequence[Message]) -> list[int]:
     return [index for index in turns if not is_observation(messages[index])] or turns
 
 
-def remove_program_text(text: str) -> str:
-    """Return a user's text without the blocks that programs added."""
-    return _ADDED_BLOCK.sub("", text) if "</" in text or "left out" in text else text
+def remove_program_text(text: str, *, is_beside_result: bool = False) -> str:
+    """Return a user's text without the blocks that programs added.
+
+    A tag that is never closed is only named in a person's own message. Beside a tool result it begins a block
+    that was cut, if it begins or ends a line.
+    """
+    kept, end, unclosed = [], 0, set()
+    for tag in _ADDED_TAG.finditer(text):
+        if tag.start() < end:
+            continue
+        closing = f"</{tag[1]}>"
+        close = -1 if closing in unclosed else text.find(closing, tag.end())
+        edges = text[tag.start() - 1 : tag.start()] or "\n", text[tag.end() : tag.end() + 1] or "\n"
+        if close < 0 and not (is_beside_result and "\n" in edges):
+            unclosed.add(closing)  # looked for once: many tags would take quadratic time
+            continue
+        kept.append(text[end : tag.start()])
+        end = len(text) if close < 0 else close + len(closing)
+    left = "".join([*kept, text[end:]])
+    return _LEFT_OUT.sub("", left) if "left out" in left else left
 
 
 def find_own_words(message: Message) -> str:
@@ -90,8 +110,12 @@ def find_own_words(message: Message) -> str:
         return "" if is_observation(message) else remove_program_text(message.text)
     if any(_OUTPUT_BESIDE in result.text[:80] for result in message.results):
         return ""
-    texts = [remove_program_text(part.text).strip() for part in message.parts if type(part) is Text]
-    return "\n".join([text for text in texts if not is_program_text(text)]).strip()
+    texts = [
+        remove_program_text(part.text.strip(), is_beside_result=True).strip()
+        for part in message.parts
+        if type(part) is Text
+    ]
+    return "\n".join([text for text in texts if text and not is_program_text(text)])
 
 
 def find_speaker_names(messages: Sequence[Message]) -> frozenset[str]:

@@ -461,3 +461,59 @@ def test_a_long_answer_of_another_branch_undoes_no_fold():
     assert fold in request.folds
     assert observed.reverted is None
     assert [one.name for one in session.folds() if one.standing] == [fold]
+
+
+def hand_in(number):
+    """Return a message with a file of which nothing but its id is known."""
+    invoice = {"type": "file", "file": {"file_id": f"file-{number}"}}
+    return {"role": "user", "content": [invoice, {"type": "text", "text": f"Is invoice {number} paid?"}]}
+
+
+def test_a_report_teaches_what_files_known_by_name_take(tmp_path):
+    """Ten pages each are a guess; it must not stand against a count, in this process or the next."""
+    address = f"sqlite:{tmp_path}/log.db"
+    session, history = refold.open("files", store=address, window=60_000), []
+    for number in range(8):
+        history.append(hand_in(number))
+        ready = session.prepare(history)
+        assert ready.fold is None
+        assert len(ready.messages) == len(history)
+        if number:
+            assert ready.budget.used == pytest.approx(1_500 * (number + 1), abs=100)
+        session.observe(usage(1_500 * (number + 1)))
+        history.append({"role": "assistant", "content": "Yes."})
+    session.close()
+    with refold.open("files", store=address, window=60_000) as again:
+        assert again.budget().used == pytest.approx(12_000, abs=200)
+        assert again.prepare([*history, hand_in(8)]).budget.used == pytest.approx(13_500, abs=200)
+
+
+def test_files_known_by_name_are_counted_by_another_process_too(tmp_path):
+    stores = [refold.open("files", store=f"sqlite:{tmp_path}/log.db", window=60_000) for _ in range(2)]
+    history = []
+    for number in range(6):
+        session = stores[number % 2]
+        history.append(hand_in(number))
+        used = session.prepare(history).budget.used
+        if number:
+            assert used == pytest.approx(1_500 * (number + 1), abs=100)
+        session.observe(usage(1_500 * (number + 1)))
+        history.append({"role": "assistant", "content": "Yes."})
+
+
+def test_a_report_of_less_than_the_words_tells_nothing_of_files():
+    session = opened(window=60_000)
+    history = [hand_in(0), reply("word " * 4_000), hand_in(1)]
+    before = session.prepare(history).budget.used
+    session.observe(usage(900))
+    assert session.budget().used == before
+
+
+def test_a_guess_of_files_has_half_of_the_room_at_most():
+    """Ten files by name are no reason to leave out all that was said; a refusal says if they are too long."""
+    history = [{"role": "user", "content": [hand_in(at)["content"][0] for at in range(10)]}]
+    history += [say_words(number, 200) for number in range(1, 20)]
+    budget = refold.measure(history, window=60_000)
+    assert not budget.should_compact
+    assert opened(window=60_000).prepare(history).budget.used == budget.used
+    assert refold.compact(history, window=60_000).messages == history

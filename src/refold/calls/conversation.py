@@ -24,7 +24,7 @@ from refold.core.messages.unread import count_read
 from refold.core.models.model_facts import find_fact
 from refold.core.models.windows import Window, choose_window, provider_of
 from refold.core.tokens.calibration import Calibration, Counted, clamp_ratio
-from refold.core.tokens.counting import Counter, MemoizedCount
+from refold.core.tokens.counting import Counter, MemoizedCount, count_named_documents
 from refold.core.tokens.estimate import FAMILY
 from refold.core.tokens.findings import Findings
 from refold.core.tokens.units import parse_window
@@ -93,12 +93,14 @@ def read_conversation(messages: Sequence[Any], options: MeasureOptions | None = 
     messages = to_plain_messages(messages)
     wire = choose_format(messages, options.format, options.model, options.tools)
     messages, parsed = _read_messages(policy, wire, messages)
-    counter = choose_counter(policy, options.model, options.count)
-    visible = [counter.visible(message) for message in parsed]
-    sizes = count_read(parsed, tuple(map(counter.count_with_text, parsed, visible)))
     given = None if options.window is None else parse_window(options.window)
     window = choose_window(policy.window, options.model, given)
     reserve = policy.reserve.tokens(window.tokens, policy.output, window.output_tokens)
+    room, named = window.usable(reserve), sum(map(count_named_documents, parsed))
+    counter = choose_counter(policy, options.model, options.count)
+    counter = counter.with_documents(counter.document, named, room)
+    visible = [counter.visible(message) for message in parsed]
+    sizes = count_read(parsed, tuple(map(counter.count_with_text, parsed, visible)))
     if isinstance(options.usage, str | bytes | Sequence) or options.usage is True:
         raise FormatError("expected a number of tokens, or what a provider reported", path="usage")
     usage, used = read_usage(options.usage), None
@@ -109,7 +111,7 @@ def read_conversation(messages: Sequence[Any], options: MeasureOptions | None = 
         breakdown,
         window=window.tokens,
         reserve=reserve,
-        room=window.usable(reserve),
+        room=room,
         trigger=policy.trigger,
         levels=policy.levels,
         system_messages=counter.tokens(sum(sizes[: count_system_messages(parsed)])),

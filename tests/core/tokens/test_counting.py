@@ -1,5 +1,6 @@
 """How large a message is: what counts as text, what is added, what is remembered."""
 
+import base64
 import json
 
 import pytest
@@ -327,3 +328,28 @@ def test_pictures_in_a_providers_own_block_are_no_text(value):
     assert 100 < size < 6_000
     sealed = Message("assistant", (Opaque("compaction", {"encrypted_content": "A" * 600_000}),))
     assert ESTIMATE_COUNTER.conversation([sealed]) > 50_000
+
+
+def test_documents_in_a_providers_own_block_count_as_any_document():
+    data = base64.b64encode(b"%PDF-1.4" + b"\0" * 60_000).decode()
+    source = {"type": "base64", "media_type": "application/pdf", "data": data}
+    fetched = {"type": "web_fetch_result", "content": {"type": "document", "source": source}}
+    block = Opaque("web_fetch_tool_result", {"type": "web_fetch_tool_result", "content": fetched})
+    size = ESTIMATE_COUNTER.conversation([Message("assistant", (block,))])
+    assert size == pytest.approx(document_tokens(File(data=data, media_type="application/pdf")), abs=100)
+    played = Opaque("video_url", {"video_url": {"url": f"data:video/mp4;base64,{data}"}})
+    assert ESTIMATE_COUNTER.conversation([Message("user", (played,))]) < len(data) / 10
+
+
+def test_encrypted_text_counts_by_the_words_in_it():
+    found = [{"url": f"https://e.example/{at}", "encrypted_content": "Ab3/" * 2_000} for at in range(10)]
+    block = Opaque("web_search_tool_result", {"type": "web_search_tool_result", "content": found})
+    size = ESTIMATE_COUNTER.conversation([Message("assistant", (block,))])
+    assert 10 * 8_000 * 3 / 16 < size < 10 * 8_000 * 3 / 16 + 500
+
+
+def test_a_long_word_without_a_kind_stays_text():
+    block = Opaque("note", {"type": "note", "data": "A" * 4_000, "n": 1})
+    assert ESTIMATE_COUNTER.conversation([Message("assistant", (block,))]) == ESTIMATE_COUNTER.conversation(
+        [Message("assistant", '{"type": "note", "data": "' + "A" * 4_000 + '", "n": 1}')]
+    )

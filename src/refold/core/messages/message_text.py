@@ -1,8 +1,8 @@
 """Return a message as text, for readers and for counters; knows no provider."""
 
 import re
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 from refold.core.messages.message import (
     Message,
@@ -19,11 +19,13 @@ from refold.core.messages.message import (
 
 CALL_ALLOWANCE: Final = 200
 """Characters of tool arguments that the allowance per message covers; a lower value counts more tokens."""
-LEAST_PICTURE: Final = 1_000
-"""Characters from which on base64 in a provider's block is a picture; ids and digests are shorter."""
-_PICTURE: Final = re.compile(
-    rf'"(?:data:image/[\w.+-]{{1,20}};base64,)?([A-Za-z0-9+/]{{{LEAST_PICTURE},}}={{0,2}})"'
-)
+LEAST_DATA: Final = 1_000
+"""Characters from which on base64 in a provider's block is data; ids and digests are shorter."""
+ENCRYPTED: Final = "encrypted"
+"""Stands for the media type of a text that only its provider reads."""
+_BASE64: Final = re.compile(r"[A-Za-z0-9+/_-]{1000,}={0,2}")
+_DATA_URL: Final = re.compile(r"data:([\w.+-]{1,40}/[\w.+-]{1,80})[;,]")
+_TYPES: Final = ("media_type", "mime_type", "mimeType")
 
 
 def visible_text(message: Message) -> str:
@@ -77,16 +79,27 @@ def _part_text(part: Part) -> str:
         words = find_texts(part) if part.path else ()
         frame = json_text(map_words(part, lambda _: "").value if words else part.value)
         text = "\n".join((frame, *words))
-        return _PICTURE.sub('"[picture]"', text) if _has_pictures(text) else text
+        for kind, data in find_data(part) if len(text) > LEAST_DATA else ():
+            text = text.replace(f'"{data}"', f'"[{kind.partition("/")[0]}]"')
+        return text
     return "\n".join(find_texts(part))
 
 
-def find_pictures(part: Opaque) -> list[str]:
-    """Return the pictures that a provider's own block holds, in base64: they are no text."""
-    text = json_text(part.value)
-    return _PICTURE.findall(text) if _has_pictures(text) else []
-
-
-def _has_pictures(text: str) -> bool:
-    marks = ("data:image/", '"image_generation_call"', '"media_type": "image/')
-    return len(text) > LEAST_PICTURE and any(mark in text for mark in marks)
+def find_data(part: Opaque) -> list[tuple[str, str]]:
+    """Return what a provider's own block holds in base64, each with its media type: it is no text."""
+    found: list[tuple[str, str]] = []
+    left: list[tuple[str, str, Any]] = [("", "", part.value)]
+    while left:
+        key, kind, value = left.pop()
+        if isinstance(value, Mapping):
+            named = next((value[name] for name in _TYPES if isinstance(value.get(name), str)), kind)
+            named = "image/png" if value.get("type") == "image_generation_call" else named
+            left += [(name, named, value[name]) for name in reversed(value)]
+        elif isinstance(value, list | tuple):
+            left += [(key, kind, item) for item in reversed(value)]
+        elif isinstance(value, str) and len(value) >= LEAST_DATA:
+            url = _DATA_URL.match(value)
+            kind = ENCRYPTED if key.startswith("encrypted_") else url[1] if url else kind
+            if url or (kind and _BASE64.fullmatch(value)):
+                found.append((kind, value))
+    return found

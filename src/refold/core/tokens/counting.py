@@ -13,6 +13,7 @@ import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any, Final
 
 from refold.core.messages.message import (
@@ -27,15 +28,18 @@ from refold.core.messages.message import (
     ToolCall,
     ToolResult,
 )
-from refold.core.messages.message_text import find_pictures, full_text
+from refold.core.messages.message_text import ENCRYPTED, find_data, full_text
 from refold.core.messages.unread import find_reported_tokens
 from refold.core.tokens.estimate import estimate
-from refold.core.tokens.images import document_tokens, image_tokens
+from refold.core.tokens.images import UNKNOWN_DOCUMENT, document_tokens, image_tokens, is_named_only
 from refold.errors import RefoldError
 
 UNSERIALISABLE_TOOL: Final = 200
 """Tokens of a tool definition that is not JSON, from the documents of the compared systems; low for a
 large tool."""
+
+ENCRYPTED_CHARS: Final = 4
+"""Bytes of an encrypted text in a token, as of English."""
 
 TextCount = Callable[[str], int]
 
@@ -61,6 +65,8 @@ class Counter:
     """Returns a tool definition as text; None means its JSON."""
     joins_tools: bool = False
     """True if system prompt and tools are counted as one text."""
+    document: int = UNKNOWN_DOCUMENT
+    """Tokens of a document that is known by name only."""
 
     def message(self, message: Message) -> int:
         """Return the units of one message."""
@@ -71,7 +77,10 @@ class Counter:
         units = self.text(visible) + self.per_message
         if message.meta and (reported := find_reported_tokens(message)) is not None:
             return reported * self.divisor + self.per_message
-        return units if self.media is None else units + self.media(message)
+        media = 0 if self.media is None else self.media(message)
+        if media and self.document != UNKNOWN_DOCUMENT:
+            media -= count_named_documents(message) * (UNKNOWN_DOCUMENT - self.document)
+        return units + media
 
     def sizes(self, messages: Iterable[Message]) -> list[int]:
         """Return the units of each message."""
@@ -111,6 +120,14 @@ class Counter:
         """Return the same way of counting with another count of text."""
         return replace(self, text=text, code=None, divisor=1, name=name)
 
+    def with_documents(self, document: int, named: int, room: int) -> "Counter":
+        """Return the same way of counting with this size of documents known by name only.
+
+        So many of them have half of the room at most: a guess is no reason to leave all the rest out.
+        """
+        document = min(document, max(1, room // (2 * named))) if named else document
+        return self if document == self.document else replace(self, document=document)
+
     def for_code(self) -> "Counter":
         """Return the same way of counting for source code; raises `RefoldError` if it makes no difference."""
         if self.code is None:
@@ -137,10 +154,29 @@ def _part_tokens(part: Part, provider: str | None) -> int:
     if isinstance(part, ToolResult):
         return _count_parts(part.content, provider)
     if isinstance(part, Opaque):
-        return sum(image_tokens(Image(data=data), provider) for data in find_pictures(part))
+        return sum(_data_tokens(kind, data, provider) for kind, data in find_data(part))
     if isinstance(part, File) or (isinstance(part, Document) and part.text is None):
         return document_tokens(part)
     return 0
+
+
+def _data_tokens(kind: str, data: str, provider: str | None) -> int:
+    """Return the tokens of data in base64; what is encrypted is text, three quarters as long."""
+    if kind == ENCRYPTED:
+        return len(data) * 3 // (4 * ENCRYPTED_CHARS)
+    if kind.startswith("image/"):
+        return image_tokens(Image(url=data) if data.startswith("data:") else Image(data=data), provider)
+    is_url = data.startswith("data:")
+    return document_tokens(File(url=data if is_url else None, data=None if is_url else data, media_type=kind))
+
+
+def count_named_documents(message: Message) -> int:
+    """Return how many documents of a message are known by name only, tool results included."""
+    if _WITHOUT_MEDIA.issuperset(map(type, message.parts)):
+        return 0
+    results = (part.content for part in message.parts if isinstance(part, ToolResult))
+    parts = chain(message.parts, *results)
+    return sum(isinstance(part, File | Document) and is_named_only(part) for part in parts)
 
 
 def count_images(message: Message) -> int:

@@ -37,8 +37,8 @@ MOST_PAGES: Final = 100
 """Pages that Anthropic accepts in one request with a 200k window."""
 
 UNKNOWN_DOCUMENT: Final = 10 * PAGE_TOKENS
-"""A document by address or id. Low for more than ten pages; the usage reported after the first call corrects
-it."""
+"""A document by address or id. Low for more than ten pages; the usage that is reported after a call teaches a
+session what one takes."""
 
 AUDIO_BYTES: Final = 2_000
 """Bytes of one second of speech at 16 kbit/s, a low usual rate, where the file names none. High for better
@@ -166,6 +166,12 @@ def image_size(image: Image) -> Size | None:
     except (ValueError, struct.error):  # not base64, or shorter than its format says
         return None
     return size if size is not None and size.width > 0 and size.height > 0 else None
+
+
+def is_named_only(part: Document | File) -> bool:
+    """True for a document of which nothing but an address or an id is known."""
+    has_text = isinstance(part, Document) and part.text is not None
+    return not has_text and _inline_data(part) is None
 
 
 def document_tokens(part: Document | File) -> int:

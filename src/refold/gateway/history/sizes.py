@@ -56,7 +56,7 @@ def estimate_came(session: Session, came: HistorySize, budget: Budget | None) ->
     if budget is None:
         return 0
     loaded, counter = session.state.loaded, came.counter
-    units = loaded.units - _count_shown(session) + came.units + counter.per_conversation
+    units = loaded.sums.units - _count_shown(session) + came.units + counter.per_conversation
     more = counter.tokens(units) - loaded.tokens
     counted = budget.breakdown.total
     return budget.used + max(0, round(more * budget.used / counted if counted else more))
@@ -65,7 +65,7 @@ def estimate_came(session: Session, came: HistorySize, budget: Budget | None) ->
 def _count_shown(session: Session) -> int:
     """Return the units of the messages in the view, without system messages in front."""
     loaded = session.state.loaded
-    return loaded.units - sum(loaded.sizes[: loaded.fixed])
+    return loaded.sums.units - sum(loaded.sizes[: loaded.fixed])
 
 
 class FixedSizes:

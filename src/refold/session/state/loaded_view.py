@@ -11,11 +11,27 @@ from refold.core.log.view import MessageRange, Replacement, ViewItem
 from refold.core.messages.message import EMPTY, Message, ToolCall, ToolResult
 from refold.core.messages.unread import is_compaction, is_native, lasts_one_turn
 from refold.core.messages.validity import ValidityTracker
-from refold.core.tokens.counting import Counter
+from refold.core.tokens.counting import Counter, count_named_documents
 from refold.core.tokens.findings import Findings
 from refold.formats import Format
 from refold.formats.shared.positions import is_position
 from refold.session.state.thinking_prefixes import ShownThinking, ThinkingPrefixes
+
+
+@dataclass(slots=True)
+class Sums:
+    """What the messages of a view have together."""
+
+    units: int = 0
+    characters: int = 0
+    named: int = 0
+    """Documents that are known by name only."""
+
+    def add(self, message: Message, size: int, visible: str, *, sign: int = 1) -> None:
+        """Add a message, or take it away."""
+        self.units += sign * size
+        self.characters += sign * len(visible)
+        self.named += sign * count_named_documents(message)
 
 
 @dataclass(slots=True)
@@ -30,8 +46,7 @@ class LoadedView:
     """Another list whenever a message that is here already changes: the same one has only grown."""
     messages: list[Message] = field(default_factory=list)
     sizes: list[int] = field(default_factory=list)
-    units: int = 0
-    characters: int = 0
+    sums: Sums = field(default_factory=Sums)
     has_private: bool = False
     """True if a message came with a key that is not sent."""
     last_block: int = -1
@@ -62,8 +77,7 @@ class LoadedView:
             size = self.counter.count_with_text(message, visible)
             self.messages.append(message)
             self.sizes.append(size)
-            self.units += size
-            self.characters += len(visible)
+            self.sums.add(message, size, visible)
             self._drop_unread(message)
             if self.sound is not None and not self.sound.accepts(message):
                 self.sound = None
@@ -133,8 +147,8 @@ class LoadedView:
             return
         for at in places:
             if self.sizes[at]:
-                self.units -= self.sizes[at]
-                self.characters -= len(self.counter.visible(self.messages[at]))
+                message = self.messages[at]
+                self.sums.add(message, self.sizes[at], self.counter.visible(message), sign=-1)
                 self.sizes[at] = 0
 
     def is_positional(self, messages: Iterable[Message]) -> bool:
@@ -207,11 +221,20 @@ class LoadedView:
         if not self.sizes[index]:  # the provider does not read it
             self.messages[index] = message
             return
-        visible, before = self.counter.visible(message), self.counter.visible(self.messages[index])
+        before, visible = self.messages[index], self.counter.visible(message)
         size = self.counter.count_with_text(message, visible)
-        self.units += size - self.sizes[index]
-        self.characters += len(visible) - len(before)
+        self.sums.add(before, self.sizes[index], self.counter.visible(before), sign=-1)
+        self.sums.add(message, size, visible)
         self.messages[index], self.sizes[index] = message, size
+
+    def count_documents(self, counter: Counter) -> None:
+        """Count documents that are known by name only as this counter does."""
+        if counter.document == self.counter.document:
+            return
+        self.counter = counter
+        for index, message in enumerate(self.messages):
+            if count_named_documents(message):
+                self._replace_message(index, message)
 
     @property
     def system(self) -> list[Any]:
@@ -231,7 +254,7 @@ class LoadedView:
     @property
     def tokens(self) -> int:
         """Tokens of the history."""
-        return self.counter.tokens(self.units + self.counter.per_conversation) if self.sizes else 0
+        return self.counter.tokens(self.sums.units + self.counter.per_conversation) if self.sizes else 0
 
 
 def has_private(item: Any) -> bool:

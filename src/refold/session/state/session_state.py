@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from copy import copy
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, TypeAlias
 
 from refold import formats
@@ -85,7 +85,10 @@ class SessionState:
 
     def counter(self) -> Counter:
         """Return the way this session counts tokens."""
-        return choose_counter(self.settings.policy, self.settings.model, self.settings.count)
+        counter = choose_counter(self.settings.policy, self.settings.model, self.settings.count)
+        report = self.accounting.report
+        is_known = report is not None and report.model in {"", self.settings.model or ""}
+        return replace(counter, document=report.document) if report and is_known else counter
 
     def new_view(self, wire: Format, fixed: int = 0) -> LoadedView:
         """Return an empty view; the first `fixed` messages of it will be system messages."""

@@ -72,19 +72,23 @@ def find_window(state: SessionState) -> SessionFlow[Window]:
 def measure_context(state: SessionState, window: Window, request: RequestContext) -> Budget:
     """Return how full the context is; this takes the same time however long the history is."""
     loaded, policy = state.loaded, state.settings.policy
-    breakdown = request.breakdown(loaded.counter, loaded.tokens)
     reserve = policy.reserve.tokens(window.tokens, policy.output, window.output_tokens)
+    room = window.usable(reserve)
+    if loaded.sums.named:
+        counter = state.counter()
+        loaded.count_documents(counter.with_documents(counter.document, loaded.sums.named, room))
+    breakdown = request.breakdown(loaded.counter, loaded.tokens)
     used, source = _estimate_used(state, breakdown)
     return make_budget(
         breakdown,
         window=window.tokens,
         reserve=reserve,
-        room=window.usable(reserve),
+        room=room,
         trigger=policy.trigger,
         levels=policy.levels,
         system_messages=loaded.system_tokens,
         messages=len(loaded.messages),
-        characters=loaded.characters,
+        characters=loaded.sums.characters,
         used=used,
         count_source=source,
         window_source=window.source,

@@ -47,6 +47,27 @@ class TestMessages:
         message = user("hello there my dear")
         assert short(message, 1) is message
 
+    @pytest.mark.parametrize(
+        "extra",
+        [
+            {"thoughtSignature": "c2ln"},
+            {"extra_content": {"google": {"thought_signature": "c2ln"}}},
+            {"provider_specific_fields": {"thought_signature": "c2ln"}},
+        ],
+    )
+    def test_a_signed_call_is_kept_whole(self, extra):
+        """Gemini takes it back as it was signed, or not at all."""
+        call = ToolCall("c1", "write", {"path": "a.py", "content": PROSE}, extra)
+        shortened = short(Message("assistant", (Text(PROSE), call)), 300)
+        assert list(shortened.calls) == [call]
+        assert len(shortened.text) < len(PROSE) / 4
+        assert size(short(Message("assistant", (ToolCall("c1", "write", {"content": PROSE}),)), 300)) <= 300
+
+    def test_a_text_that_is_cut_is_signed_no_more(self):
+        signed = Message("assistant", (Text(PROSE, {"thoughtSignature": "c2ln", "note": 1}),))
+        assert short(signed, 100).parts[0].extra == {"note": 1}
+        assert short(signed, 9_000) is signed
+
     def test_an_output_keeps_what_matters(self):
         shortened = short(result("c1", LOG), 300)
         assert "ERROR: disk sda1 is full" in shortened.results[0].text

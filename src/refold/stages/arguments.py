@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Final
 
 from refold.core.compaction.task import Step, Task, rewrite_messages
-from refold.core.messages.message import Part, ToolCall, json_text
+from refold.core.messages.message import Part, ToolCall, is_signed_call, json_text
 from refold.core.messages.message_text import arguments_text
 from refold.core.messages.text_boundaries import boundary_before, well_formed
 from refold.core.messages.transcript import parse_arguments
@@ -38,7 +38,7 @@ class TrimArguments:
         return Step(edits, f"arguments of {format_count(len(edits), 'message')} trimmed" if edits else "")
 
     def _trim_part(self, part: Part) -> Part:
-        if not isinstance(part, ToolCall):
+        if not isinstance(part, ToolCall) or is_signed_call(part):
             return part
         text = arguments_text(part)
         if len(text) <= max(self.limit, KEPT_CHARS):

@@ -18,7 +18,16 @@ from refold.core.facts.complete_summary import FACTS_SHARE
 from refold.core.facts.ledger import USER_KINDS
 from refold.core.facts.read_page import read_stored
 from refold.core.facts.rules_files import find_rules_reads
-from refold.core.messages.message import Message, Opaque, Text, Thinking, find_texts, map_parts, map_words
+from refold.core.messages.message import (
+    Message,
+    Opaque,
+    Text,
+    Thinking,
+    find_texts,
+    is_signed_call,
+    map_parts,
+    map_words,
+)
 from refold.core.messages.speakers import find_speaker, find_user_turns, is_observation, measure_talk
 from refold.core.tokens.units import format_count
 from refold.stages.digest import MOST_TOKENS
@@ -371,7 +380,9 @@ def _measure_firm(task: Task) -> dict[int, int]:
     """Measure what cannot be shortened of messages with thinking or opaque blocks, their words left out."""
     firm = {}
     for index, message in enumerate(task.messages):
-        parts = tuple(part for part in message.parts if isinstance(part, Thinking | Opaque))
+        parts = tuple(
+            part for part in message.parts if isinstance(part, Thinking | Opaque) or is_signed_call(part)
+        )
         if parts:
             bare = tuple(
                 map_words(part, lambda _: "") if isinstance(part, Opaque) else part for part in parts

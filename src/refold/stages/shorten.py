@@ -26,6 +26,7 @@ from refold.core.messages.message import (
     ToolCall,
     ToolResult,
     find_texts,
+    is_signed_call,
     json_text,
     map_parts,
     replace_parts,
@@ -157,7 +158,7 @@ def _tell_cut_calls(message: Message, before: Message) -> Message:
 
 def _map_texts(message: Message, change: Callable[[str], str]) -> Message:
     return map_parts(
-        message, lambda part: replace(part, text=change(part.text)) if isinstance(part, Text) else part
+        message, lambda part: replace_texts(part, [change(part.text)]) if isinstance(part, Text) else part
     )
 
 
@@ -205,7 +206,10 @@ def _shorten_parts(
 ) -> tuple[Part, ...]:
     """Return parts with so many units less, taken from the largest; texts stay whole with `keeps_words`."""
     sizes = [
-        0 if keeps_words and isinstance(part, Text) else counter.text(cuttable_text(part)) for part in parts
+        0
+        if is_signed_call(part) or (keeps_words and isinstance(part, Text))
+        else counter.text(cuttable_text(part))
+        for part in parts
     ]
     texts = [size for size in sizes if size > LEAST_VALUE]
     height = max(LEAST_VALUE, find_height(texts, sum(texts) - over))

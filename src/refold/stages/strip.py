@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from refold.core.compaction.task import Step, Task, rewrite_messages
-from refold.core.messages.message import Part, ToolCall, ToolResult, replace_result_text
+from refold.core.messages.message import Part, ToolCall, ToolResult, is_signed_call, replace_result_text
 from refold.core.tokens.units import format_count
 
 
@@ -28,6 +28,7 @@ def strip_part(part: Part, *, limit: int) -> Part:
     """Replace a result or an argument text over the limit by a placeholder."""
     if isinstance(part, ToolResult) and len(part.text) > limit:
         return replace_result_text(part, f"[Tool result truncated — originally {len(part.text)} chars]")
-    if isinstance(part, ToolCall) and isinstance(part.arguments, str) and len(part.arguments) > limit:
+    is_long = isinstance(part, ToolCall) and isinstance(part.arguments, str) and len(part.arguments) > limit
+    if isinstance(part, ToolCall) and is_long and not is_signed_call(part):
         return replace(part, arguments="[args truncated]")
     return part

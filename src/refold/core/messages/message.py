@@ -18,6 +18,8 @@ from refold.core.messages.quick_init import quick_init
 from refold.core.messages.short_repr import short_repr
 
 Role: TypeAlias = Literal["system", "user", "assistant", "tool"]
+SIGNATURE_KEYS: Final = ("thoughtSignature", "thought_signature")
+"""Fields in which Gemini signs a part, by the spelling of its interfaces."""
 
 
 class EmptyMapping(Mapping[str, Any]):
@@ -296,6 +298,17 @@ def _change_words(value: Any, keys: Sequence[str], change: Callable[[Any], Any])
     return value
 
 
+def is_signed_call(part: Part) -> bool:
+    """True if a provider has signed a call: it takes it back as it was, or not at all."""
+    found = [part.extra] if isinstance(part, ToolCall) and part.extra else []
+    for value in found:
+        if any(isinstance(value.get(key), str) for key in SIGNATURE_KEYS):
+            return True
+        # Chat formats of Gemini have it under `extra_content` or `provider_specific_fields`.
+        found += [inner for inner in value.values() if isinstance(inner, Mapping)]
+    return False
+
+
 def json_text(value: Any) -> str:
     """Return any value as JSON text; values inside that are not JSON appear as Python prints them."""
     try:
@@ -326,7 +339,11 @@ def replace_texts(part: Part, texts: Sequence[str]) -> Part:
         media = [own for own in part.content if not find_texts(own)]
         return replace_result_text(part, "\n".join(texts), media)
     if isinstance(part, Text | Document):
-        return replace(part, text="\n".join(texts))
+        text = "\n".join(texts)
+        # A signature is that of the whole text; without it a text is taken too.
+        stale = SIGNATURE_KEYS if text != part.text and part.extra else ()
+        extra = {key: part.extra[key] for key in part.extra if key not in stale} if stale else part.extra
+        return replace(part, text=text, extra=extra)
     left = iter(texts)
 
     def read_words(old: Any) -> Any:

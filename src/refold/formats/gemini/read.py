@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from refold.core.messages.message import (
     EMPTY,
+    SIGNATURE_KEYS,
     Document,
     File,
     Image,
@@ -33,7 +34,6 @@ MEDIA_KEYS: Final = ("inlineData", "inline_data", "fileData", "file_data")
 CALL_KEYS: Final = ("functionCall", "function_call")
 RESPONSE_KEYS: Final = ("functionResponse", "function_response")
 _OUTPUT_KEYS: Final = ("codeExecutionResult", "code_execution_result")
-SIGNATURE_KEYS: Final = ("thoughtSignature", "thought_signature")
 KNOWN_KEYS: Final = frozenset({*CALL_KEYS, *RESPONSE_KEYS, *MEDIA_KEYS})
 """Fields of a part that say what it is; the field `text` is the other one."""
 _THOUGHT_FIELDS: Final = frozenset({"text", "thought", *SIGNATURE_KEYS})

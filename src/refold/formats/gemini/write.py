@@ -6,6 +6,7 @@ from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, Final
 
 from refold.core.messages.message import (
+    SIGNATURE_KEYS,
     Document,
     File,
     Image,
@@ -24,7 +25,6 @@ from refold.formats.gemini.read import (
     KNOWN_KEYS,
     NAME,
     RESPONSE_KEYS,
-    SIGNATURE_KEYS,
     role_of_content,
 )
 from refold.formats.shared import writing

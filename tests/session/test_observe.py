@@ -314,6 +314,8 @@ def test_an_answer_that_ended_at_the_window_is_a_refusal():
         observed = session.observe(answer)
         assert observed
         assert observed.budget.window == 16_384
+        totals = session.stats().totals  # it was paid for all the same
+        assert (totals.requests, totals.input, totals.output) == (1, 16_000, 384)
     with opened(window=32_000) as session:
         session.prepare(talk(60, size=800))
         assert session.observe({**answer, "usage": None})

@@ -80,8 +80,10 @@ def observe(
     response = read_response(answer)
     if response.finish == "overflow" and response.usage is not None and not overtaken:
         read = response.usage.context + response.usage.output
+        ended = _find_request(state, read)
         # A report that leaves cached tokens out is no limit.
-        whole = read >= LEAST_SHARE * _find_request(state, read).expected
+        whole = read >= LEAST_SHARE * ended.expected
+        yield from _record_cost(state, response, response.usage, ended)
         return (yield from _recover(state, OverflowInfo(None, read if whole else None, None), stated=False))
     refusal = None if overtaken or _has_answered(answer, response) else overflow(answer)
     if refusal is not None:
@@ -222,11 +224,9 @@ def _record_usage(
     cut = is_odd and doubted is not None and cut_silently(Counted(doubted[0].expected, doubted[1]), expected)
     if cut and not accounting.refused:
         info = OverflowInfo(None, implied_limit(usage.context), None)
+        yield from _record_cost(state, response, usage, request)
         return (yield from _recover(state, info, stated=False))
-    cost = response.cost or usage
-    spent = Spent.of(cost, conversation_price(state, response.model))
-    append = partial(_append_usage, state, usage, request, cost, spent, believed=believed, is_odd=is_odd)
-    yield from retry_on_conflict(state, append)
+    yield from _record_cost(state, response, usage, request, believed=believed, is_odd=is_odd)
     reverted, trial = None, accounting.end_trial(request)
     # A fold did not help if no less is reported after it than before; what was said since counts for both.
     said_since = 0 if trial is None else max(0, state.loaded.tokens - trial.history_after)
@@ -296,6 +296,22 @@ def _learn_documents(state: SessionState, request: SentRequest, reported: int) -
     loaded.count_documents(replace(loaded.counter, document=learned))
     estimate = others + named * learned
     return replace(request, estimate=estimate, expected=estimate)
+
+
+def _record_cost(
+    state: SessionState,
+    response: Response,
+    usage: Usage,
+    request: SentRequest,
+    *,
+    believed: bool = False,
+    is_odd: bool = False,
+) -> SessionFlow[None]:
+    """Record what an answer cost, also if it was cut short by the window or is no size to build on."""
+    cost = response.cost or usage
+    spent = Spent.of(cost, conversation_price(state, response.model))
+    append = partial(_append_usage, state, usage, request, cost, spent, believed=believed, is_odd=is_odd)
+    yield from retry_on_conflict(state, append)
 
 
 def _append_usage(

@@ -1,6 +1,7 @@
 """What a session believes of reports and refusals: each belongs to a request, and none makes it too sure."""
 
 import asyncio
+import base64
 import math
 import random
 
@@ -517,3 +518,17 @@ def test_a_guess_of_files_has_half_of_the_room_at_most():
     assert not budget.should_compact
     assert opened(window=60_000).prepare(history).budget.used == budget.used
     assert refold.compact(history, window=60_000).messages == history
+
+
+def test_a_file_that_nobody_can_read_is_sent_with_its_question():
+    """Its bytes tell little of its text; a refusal, not a guess, says that it is too large."""
+    data = base64.b64encode(random.Random(1).randbytes(600_000)).decode()
+    attached = {"filename": "old.doc", "file_data": f"data:application/msword;base64,{data}"}
+    asked = [{"type": "file", "file": attached}, {"type": "text", "text": "What is in it?"}]
+    history = [{"role": "user", "content": asked}]
+    assert refold.compact(history, window=128_000).messages == history
+    session = opened(window=128_000)
+    assert session.prepare(history).messages == history
+    session.observe(usage(6_000))
+    history += [reply("A letter."), user("From whom?")]
+    assert session.prepare(history).budget.used == pytest.approx(6_000, abs=100)

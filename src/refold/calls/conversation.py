@@ -24,7 +24,7 @@ from refold.core.messages.unread import count_read
 from refold.core.models.model_facts import find_fact
 from refold.core.models.windows import Window, choose_window, provider_of
 from refold.core.tokens.calibration import Calibration, Counted, clamp_ratio
-from refold.core.tokens.counting import Counter, MemoizedCount, count_named_documents
+from refold.core.tokens.counting import Counter, MemoizedCount, count_guessed
 from refold.core.tokens.estimate import FAMILY
 from refold.core.tokens.findings import Findings
 from refold.core.tokens.units import parse_window
@@ -96,9 +96,9 @@ def read_conversation(messages: Sequence[Any], options: MeasureOptions | None = 
     given = None if options.window is None else parse_window(options.window)
     window = choose_window(policy.window, options.model, given)
     reserve = policy.reserve.tokens(window.tokens, policy.output, window.output_tokens)
-    room, named = window.usable(reserve), sum(map(count_named_documents, parsed))
+    room = window.usable(reserve)
     counter = choose_counter(policy, options.model, options.count)
-    counter = counter.with_documents(counter.document, named, room)
+    counter = counter.with_guess(counter.guess, sum(map(count_guessed, parsed)), room)
     visible = [counter.visible(message) for message in parsed]
     sizes = count_read(parsed, tuple(map(counter.count_with_text, parsed, visible)))
     if isinstance(options.usage, str | bytes | Sequence) or options.usage is True:

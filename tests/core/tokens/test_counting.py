@@ -20,12 +20,13 @@ from refold.core.tokens.counting import (
     Counter,
     MemoizedCount,
     chars_per_token_counter,
+    count_guessed,
     count_images,
     count_media_tokens,
     scaled_counter,
 )
 from refold.core.tokens.estimate import estimate
-from refold.core.tokens.images import document_tokens, image_tokens
+from refold.core.tokens.images import document_tokens, image_tokens, measure_document
 from refold.testing import assistant, call, call_part, calls, image, result, result_part, thinking, user
 
 PLAIN = Counter(name="plain", text=len, visible=visible_text)
@@ -353,3 +354,39 @@ def test_a_long_word_without_a_kind_stays_text():
     assert ESTIMATE_COUNTER.conversation([Message("assistant", (block,))]) == ESTIMATE_COUNTER.conversation(
         [Message("assistant", '{"type": "note", "data": "' + "A" * 4_000 + '", "n": 1}')]
     )
+
+
+def test_a_guess_counts_by_the_share_that_was_learned():
+    """Documents by name, or that nobody can read; what can be read is no guess."""
+    packed = base64.b64encode(b"\xfe" * 3_000).decode()
+    handed = user(File(file_id="f"), File(data=packed), Document(text="words"), image())
+    assert count_guessed(handed) == document_tokens(File(file_id="f")) + 2_000
+    assert count_guessed(user("words")) == count_guessed(result("1", "words")) == 0
+    assert count_guessed(user(result_part("1", File(file_id="f")))) == document_tokens(File(file_id="f"))
+    tenth = ESTIMATE_COUNTER.with_guess(0.1, 0, 100)
+    less = ESTIMATE_COUNTER.message(handed) - tenth.message(handed)
+    assert less == round(0.9 * count_guessed(handed))
+
+
+def test_guesses_have_half_of_the_room_at_most():
+    assert ESTIMATE_COUNTER.with_guess(1.0, 40_000, 80_000) is ESTIMATE_COUNTER
+    assert ESTIMATE_COUNTER.with_guess(1.0, 80_000, 80_000).guess == 0.5
+    assert ESTIMATE_COUNTER.with_guess(0.2, 80_000, 80_000).guess == 0.2
+
+
+@pytest.mark.parametrize(
+    ("part", "is_guess"),
+    [
+        (File(url="https://e.example/a.pdf"), True),
+        (File(data="AAAA", media_type="video/mp4"), True),
+        (File(data="AAAA", media_type="audio/mp3"), True),
+        (File(data="AAAA", media_type="image/png"), False),
+        (Document(text="words"), False),
+        (File(data=base64.b64encode(b"%PDF /Type /Page ").decode()), False),
+        (File(data=base64.b64encode(b"%PDF none").decode()), True),
+        (File(data=base64.b64encode(b"plain words").decode()), False),
+        (File(data="no base64!"), False),
+    ],
+)
+def test_what_can_be_read_of_a_document_is_no_guess(part, is_guess):
+    assert measure_document(part)[1] is is_guess

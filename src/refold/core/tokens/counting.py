@@ -31,7 +31,7 @@ from refold.core.messages.message import (
 from refold.core.messages.message_text import ENCRYPTED, find_data, full_text
 from refold.core.messages.unread import find_reported_tokens
 from refold.core.tokens.estimate import estimate
-from refold.core.tokens.images import UNKNOWN_DOCUMENT, document_tokens, image_tokens, is_named_only
+from refold.core.tokens.images import document_tokens, image_tokens, measure_document
 from refold.errors import RefoldError
 
 UNSERIALISABLE_TOOL: Final = 200
@@ -65,8 +65,8 @@ class Counter:
     """Returns a tool definition as text; None means its JSON."""
     joins_tools: bool = False
     """True if system prompt and tools are counted as one text."""
-    document: int = UNKNOWN_DOCUMENT
-    """Tokens of a document that is known by name only."""
+    guess: float = 1.0
+    """Share that is counted of sizes that are guesses: documents known by name, or that nobody can read."""
 
     def message(self, message: Message) -> int:
         """Return the units of one message."""
@@ -78,8 +78,8 @@ class Counter:
         if message.meta and (reported := find_reported_tokens(message)) is not None:
             return reported * self.divisor + self.per_message
         media = 0 if self.media is None else self.media(message)
-        if media and self.document != UNKNOWN_DOCUMENT:
-            media -= count_named_documents(message) * (UNKNOWN_DOCUMENT - self.document)
+        if media and self.guess != 1.0:
+            media -= round(count_guessed(message) * (1 - self.guess))
         return units + media
 
     def sizes(self, messages: Iterable[Message]) -> list[int]:
@@ -120,13 +120,14 @@ class Counter:
         """Return the same way of counting with another count of text."""
         return replace(self, text=text, code=None, divisor=1, name=name)
 
-    def with_documents(self, document: int, named: int, room: int) -> "Counter":
-        """Return the same way of counting with this size of documents known by name only.
+    def with_guess(self, guess: float, guessed: int, room: int) -> "Counter":
+        """Return the same way of counting with this share of sizes that are guesses.
 
-        So many of them have half of the room at most: a guess is no reason to leave all the rest out.
+        guessed   tokens of all guesses; they have half of the room at most: a guess is no reason to leave
+                  out all the rest
         """
-        document = min(document, max(1, room // (2 * named))) if named else document
-        return self if document == self.document else replace(self, document=document)
+        guess = min(guess, room / (2 * guessed)) if guessed else guess
+        return self if guess == self.guess else replace(self, guess=guess)
 
     def for_code(self) -> "Counter":
         """Return the same way of counting for source code; raises `RefoldError` if it makes no difference."""
@@ -170,13 +171,13 @@ def _data_tokens(kind: str, data: str, provider: str | None) -> int:
     return document_tokens(File(url=data if is_url else None, data=None if is_url else data, media_type=kind))
 
 
-def count_named_documents(message: Message) -> int:
-    """Return how many documents of a message are known by name only, tool results included."""
+def count_guessed(message: Message) -> int:
+    """Return the tokens of documents in a message of which nothing can be read, tool results included."""
     if _WITHOUT_MEDIA.issuperset(map(type, message.parts)):
         return 0
     results = (part.content for part in message.parts if isinstance(part, ToolResult))
-    parts = chain(message.parts, *results)
-    return sum(isinstance(part, File | Document) and is_named_only(part) for part in parts)
+    documents = (part for part in chain(message.parts, *results) if isinstance(part, File | Document))
+    return sum(tokens for tokens, is_guess in map(measure_document, documents) if is_guess)
 
 
 def count_images(message: Message) -> int:

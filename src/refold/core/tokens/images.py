@@ -168,48 +168,50 @@ def image_size(image: Image) -> Size | None:
     return size if size is not None and size.width > 0 and size.height > 0 else None
 
 
-def is_named_only(part: Document | File) -> bool:
-    """True for a document of which nothing but an address or an id is known."""
-    has_text = isinstance(part, Document) and part.text is not None
-    return not has_text and _inline_data(part) is None
-
-
 def document_tokens(part: Document | File) -> int:
     """Return the tokens of a document, sound or video: by its text, else an upper estimate by size.
 
     >>> document_tokens(File(data="UklGRg==", media_type="audio/wav"))
     32
     """
+    return measure_document(part)[0]
+
+
+def measure_document(part: Document | File) -> tuple[int, bool]:
+    """Return the tokens of a document, and whether they are a guess: nothing of it could be read."""
     if isinstance(part, Document) and part.text is not None:
-        return estimate(part.text)
+        return estimate(part.text), False
     data = _inline_data(part)
     if data is None:
-        return UNKNOWN_DOCUMENT
+        return UNKNOWN_DOCUMENT, True
     declared = _DATA_URL.match(part.data or part.url or "")
     media_type = part.media_type or (declared[1] if declared else "")
     kind, _, subtype = media_type.lower().partition("/")
-    return max(1, min(MOST_TOKENS, _inline_tokens(data, kind, subtype)))
+    tokens, is_guess = _measure_data(data, kind, subtype)
+    return max(1, min(MOST_TOKENS, tokens)), is_guess
 
 
-def _inline_tokens(data: "_Base64", kind: str, subtype: str) -> int:
+def _measure_data(data: "_Base64", kind: str, subtype: str) -> tuple[int, bool]:
     if kind == "audio":
-        return math.ceil(len(data) / (_read_byte_rate(data) or AUDIO_BYTES)) * AUDIO_TOKENS
+        rate = _read_byte_rate(data)
+        return math.ceil(len(data) / (rate or AUDIO_BYTES)) * AUDIO_TOKENS, not rate
     if kind == "video":
-        return math.ceil(len(data) / VIDEO_BYTES) * VIDEO_TOKENS
+        return math.ceil(len(data) / VIDEO_BYTES) * VIDEO_TOKENS, True
     if kind == "image":
-        return image_tokens(Image(data=data.raw))
+        return image_tokens(Image(data=data.raw)), False
     try:
         content = data.at(0, len(data))
     except ValueError:  # not base64: a provider that accepts it reads the text itself
-        return estimate(data.raw)
+        return estimate(data.raw), False
     if subtype == "pdf" or content.startswith(b"%PDF"):
-        return (_count_pages(content) or math.ceil(len(content) / PAGE_BYTES)) * PAGE_TOKENS
+        pages = _count_pages(content)
+        return (pages or math.ceil(len(content) / PAGE_BYTES)) * PAGE_TOKENS, not pages
     if content.startswith(b"PK\x03\x04") and (text := _read_archive(content)):
-        return estimate(text)
+        return estimate(text), False
     try:
-        return estimate(content.decode("utf-8"))
+        return estimate(content.decode("utf-8")), False
     except UnicodeDecodeError:
-        return math.ceil(len(content) / PACKED_BYTES)
+        return math.ceil(len(content) / PACKED_BYTES), True
 
 
 def _read_byte_rate(data: "_Base64") -> int:

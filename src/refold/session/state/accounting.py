@@ -16,7 +16,6 @@ from refold.core.messages.quick_init import quick_init
 from refold.core.models.prices import Spent
 from refold.core.models.spending_limits import HOUR, Allowance, Bill, Caps, remaining_allowance, total_spent
 from refold.core.tokens.calibration import LEAST_SHARE, MOST_RATIO, Calibration, Counted, clamp_ratio
-from refold.core.tokens.images import UNKNOWN_DOCUMENT
 from refold.core.tokens.usage import Usage
 from refold.session.results import Totals
 
@@ -70,8 +69,8 @@ class UsageReport:
     """Tokens of its system prompt and tools, by our own count; None if it is not known."""
     grown: tuple[int, int] = (0, 0)
     """Tokens that requests grew by from one to the next: as reported, and as estimated."""
-    document: int = UNKNOWN_DOCUMENT
-    """Tokens of a document that is known by name only, as the reports by then have shown."""
+    guess: float = 1.0
+    """Share of sizes that are guesses that is counted, as the reports by then have shown."""
 
     @property
     def ratio(self) -> float:
@@ -112,7 +111,7 @@ class UsageReport:
         reported, estimated = self.usage.context - last.usage.context, self.estimate - last.estimate
         listed = 0 if last.fixed is None or self.fixed is None else max(0, self.fixed - last.fixed)
         # Tools that are named from now on may have been counted before.
-        if reported <= LEAST_SHARE * listed or estimated <= 0 or self.document != last.document:
+        if reported <= LEAST_SHARE * listed or estimated <= 0 or self.guess != last.guess:
             return replace(self, grown=last.grown)
         old = last.grown if last.grown[1] <= GROWTH_MEMORY else (last.grown[0] // 2, last.grown[1] // 2)
         return replace(self, grown=(old[0] + reported, old[1] + estimated))

@@ -11,7 +11,7 @@ from refold.core.log.view import MessageRange, Replacement, ViewItem
 from refold.core.messages.message import EMPTY, Message, ToolCall, ToolResult
 from refold.core.messages.unread import is_compaction, is_native, lasts_one_turn
 from refold.core.messages.validity import ValidityTracker
-from refold.core.tokens.counting import Counter, count_named_documents
+from refold.core.tokens.counting import Counter, count_guessed
 from refold.core.tokens.findings import Findings
 from refold.formats import Format
 from refold.formats.shared.positions import is_position
@@ -24,14 +24,14 @@ class Sums:
 
     units: int = 0
     characters: int = 0
-    named: int = 0
-    """Documents that are known by name only."""
+    guessed: int = 0
+    """Tokens of documents of which nothing can be read."""
 
     def add(self, message: Message, size: int, visible: str, *, sign: int = 1) -> None:
         """Add a message, or take it away."""
         self.units += sign * size
         self.characters += sign * len(visible)
-        self.named += sign * count_named_documents(message)
+        self.guessed += sign * count_guessed(message)
 
 
 @dataclass(slots=True)
@@ -227,13 +227,13 @@ class LoadedView:
         self.sums.add(message, size, visible)
         self.messages[index], self.sizes[index] = message, size
 
-    def count_documents(self, counter: Counter) -> None:
-        """Count documents that are known by name only as this counter does."""
-        if counter.document == self.counter.document:
+    def count_guesses(self, counter: Counter) -> None:
+        """Count documents of which nothing can be read as this counter does."""
+        if counter.guess == self.counter.guess:
             return
         self.counter = counter
         for index, message in enumerate(self.messages):
-            if count_named_documents(message):
+            if count_guessed(message):
                 self._replace_message(index, message)
 
     @property

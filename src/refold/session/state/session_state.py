@@ -88,7 +88,7 @@ class SessionState:
         counter = choose_counter(self.settings.policy, self.settings.model, self.settings.count)
         report = self.accounting.report
         is_known = report is not None and report.model in {"", self.settings.model or ""}
-        return replace(counter, document=report.document) if report and is_known else counter
+        return replace(counter, guess=report.guess) if report and is_known else counter
 
     def new_view(self, wire: Format, fixed: int = 0) -> LoadedView:
         """Return an empty view; the first `fixed` messages of it will be system messages."""

@@ -74,9 +74,9 @@ def measure_context(state: SessionState, window: Window, request: RequestContext
     loaded, policy = state.loaded, state.settings.policy
     reserve = policy.reserve.tokens(window.tokens, policy.output, window.output_tokens)
     room = window.usable(reserve)
-    if loaded.sums.named:
+    if loaded.sums.guessed:
         counter = state.counter()
-        loaded.count_documents(counter.with_documents(counter.document, loaded.sums.named, room))
+        loaded.count_guesses(counter.with_guess(counter.guess, loaded.sums.guessed, room))
     breakdown = request.breakdown(loaded.counter, loaded.tokens)
     used, source = _estimate_used(state, breakdown)
     return make_budget(

@@ -26,7 +26,6 @@ from refold.core.tokens.calibration import (
     confirms,
     is_absurd,
 )
-from refold.core.tokens.images import UNKNOWN_DOCUMENT
 from refold.core.tokens.responses import Response, is_report, read_response
 from refold.core.tokens.usage import Usage
 from refold.errors import Overflow, StoreError, warn_caller
@@ -56,9 +55,9 @@ from refold.session.steps.native.refused_blocks import replace_refused
 
 LEAST_LIMIT: Final = 512
 """A limit that is believed for one turn: no server is started with less. A lower number is no limit."""
-LEAST_DOCUMENT: Final = 200
-"""Tokens of a document that a model learns little more of than its name; what is said beside it may be
-estimated too high by as much."""
+LEAST_GUESS: Final = 0.01
+"""Share of a guess that stays: of a document known by name 300 tokens, as what is said beside it may be
+estimated too high."""
 
 _OF_BODY: Final = re.compile(r"\b413\b|(?:request|entity|payload|content|body)[ _]too[ _]large")
 _OF_TOKENS: Final = re.compile(r"token|context|prompt|input")
@@ -217,7 +216,7 @@ def _record_usage(
     absurd = is_absurd(usage.context, expected=request.expected, window=window)
     is_size = not absurd and not response.compacted
     believed = is_size and _is_believed(state, request, usage.context)
-    if is_size and not believed and (smaller := _learn_documents(state, request, usage.context)):
+    if is_size and not believed and (smaller := _learn_guess(state, request, usage.context)):
         request, believed = smaller, True
     expected, doubted = Counted(request.expected, usage.context), accounting.doubted
     is_odd = not believed and not response.compacted and not request.overtaken
@@ -282,19 +281,19 @@ def _is_believed(state: SessionState, request: SentRequest, reported: int) -> bo
     return calibration.believes(counted, extends=extends)
 
 
-def _learn_documents(state: SessionState, request: SentRequest, reported: int) -> SentRequest | None:
-    """Learn from a low report what documents known by name only take; None if it tells nothing of them.
+def _learn_guess(state: SessionState, request: SentRequest, reported: int) -> SentRequest | None:
+    """Learn from a low report what documents take that nobody can read; None if it tells nothing of them.
 
-    Returns the request by that size: a guess of ten pages each is no count, and must not stand against one.
+    Returns the request by that size: a guess is no count, and must not stand against one.
     """
     loaded = state.loaded
-    named = loaded.sums.named if state.settings.policy.learns else 0
-    others = request.estimate - named * loaded.counter.document
-    if not named or reported < LEAST_SHARE * others:
+    guessed = loaded.sums.guessed if state.settings.policy.learns else 0
+    others = request.estimate - round(guessed * loaded.counter.guess)
+    if not guessed or reported < LEAST_SHARE * others:
         return None
-    learned = max(LEAST_DOCUMENT, (reported - others) // named)
-    loaded.count_documents(replace(loaded.counter, document=learned))
-    estimate = others + named * learned
+    learned = max(LEAST_GUESS, (reported - others) / guessed)
+    loaded.count_guesses(replace(loaded.counter, guess=learned))
+    estimate = others + round(guessed * learned)
     return replace(request, estimate=estimate, expected=estimate)
 
 
@@ -350,14 +349,14 @@ def _append_usage(
         messages=request.messages,
         fixed=request.fixed,
         holds=request.holds,
-        document=state.loaded.counter.document,
+        guess=state.loaded.counter.guess,
     ).after(accounting.report)
     about["grown"] = report.grown
     about["messages"] = request.messages
     if not report.holds:
         about["stands"] = False
-    if report.document != UNKNOWN_DOCUMENT:
-        about["document"] = report.document
+    if report.guess != 1.0:
+        about["guess"] = report.guess
     yield from commit(state, [mark_entry(state, "usage", value, about)])
     accounting.add_usage(report, totals, own)
 

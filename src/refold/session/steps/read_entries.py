@@ -12,7 +12,6 @@ from refold.core.log.normal_form import split_cache_marks
 from refold.core.messages.message import EMPTY, Message
 from refold.core.messages.unread import NATIVE, is_native
 from refold.core.models.prices import Spent
-from refold.core.tokens.images import UNKNOWN_DOCUMENT
 from refold.core.tokens.usage import Usage
 from refold.formats.shared import canonical
 from refold.session.results import Totals
@@ -108,7 +107,7 @@ def usage_report(entry: Entry) -> UsageReport:
     grown: Any = entry.beside.get("grown")
     is_pair = isinstance(grown, list | tuple) and len(grown) == 2 and all(isinstance(n, int) for n in grown)
     counts = {key: int(value.get(key, 0)) for key in ("input", "output", "cache_read", "cache_write")}
-    said, messages, document = value.get("said"), entry.beside.get("messages"), entry.beside.get("document")
+    said, messages, guess = value.get("said"), entry.beside.get("messages"), entry.beside.get("guess")
     return UsageReport(
         usage=Usage(**counts, said=said if isinstance(said, int) else None),
         estimate=int(value.get("estimate", 0)),
@@ -117,7 +116,7 @@ def usage_report(entry: Entry) -> UsageReport:
         holds=entry.beside.get("stands") is not False,
         messages=messages if isinstance(messages, int) else None,
         grown=(grown[0], grown[1]) if is_pair else (0, 0),
-        document=document if isinstance(document, int) else UNKNOWN_DOCUMENT,
+        guess=guess if isinstance(guess, float) else 1.0,
     )
 
 

@@ -375,6 +375,51 @@ class TestBesideWhatStays:
         new = [*old, plan("completed"), result("completed", "ok")]
         assert not section(told(new, protected=frozenset({4, 5})), "Open")
 
+    @pytest.mark.parametrize(
+        ("name", "values", "text", "still_open"),
+        [
+            (
+                "TodoWrite",
+                {"todos": [{"content": "Nonsense", "status": "??"}]},
+                "Error: no such status",
+                "12",
+            ),
+            ("create_order", {"items": [{"title": "Shoes", "status": "gift"}]}, "ok", "12"),
+            ("todo", {"todos": []}, "ok", ""),
+            ("todo", {"merge": True, "todos": [{"content": "Step 1", "status": "completed"}]}, "ok", "2"),
+            ("todo", {"merge": True, "todos": [{"id": "2", "status": "completed"}]}, "ok", "1"),
+            ("todo", {"merge": True, "todos": [{"id": "2", "status": "pending"}]}, "ok", "12"),
+            (
+                "todo",
+                {"merge": False, "todos": [{"id": "1", "content": "Step 1", "status": "pending"}]},
+                "ok",
+                "",
+            ),
+        ],
+    )
+    def test_a_plan_beside_calls_that_stay(self, name, values, text, still_open):
+        """However long ago in what stays; what is open there is not told again, and own items stay."""
+        items = [{"id": str(n), "content": f"Step {n}", "status": "pending"} for n in (1, 2)]
+        plan = calls(ToolCall("a", "todo", {"merge": False, "todos": items}))
+        old = [user("- [ ] call Ada"), assistant("pad " * 900), plan, result("a", "ok")]
+        new = [calls(ToolCall("b", name, values)), result("b", text), *[user("so")] * 80]
+        stays = frozenset(range(len(old), len(old) + len(new)))
+        told_open = section(told([*old, *new], protected=stays), "Open")
+        assert told_open == ["- [open] call Ada", *(f"- [pending] Step {n} (id {n})" for n in still_open)]
+
+    def test_check_boxes_that_stay(self):
+        old = [user("- [ ] call Ada\n- [ ] call Bob"), assistant("- [ ] fix it\n" + "pad " * 900)]
+        stays = [assistant("- [x] fix it"), user("- [x] call Ada"), result("a", "- [x] call Bob")]
+        assert section(told(old), "Open") == ["- [open] call Ada", "- [open] call Bob", "- [pending] fix it"]
+        assert section(told([*old, *stays], protected=frozenset({2, 3, 4})), "Open") == ["- [open] call Bob"]
+        newer = [*old, *stays, assistant("- [ ] fix it"), user("- [ ] call Ada")]  # what leaves is the newest
+        assert section(told(newer, protected=frozenset({2, 3, 4})), "Open") == [
+            *("- [open] call Bob", "- [pending] fix it", "- [open] call Ada"),
+        ]
+        assert section(told(newer, protected=frozenset({0, 2, 3, 4})), "Open") == [
+            *("- [pending] fix it", "- [open] call Ada"),
+        ]
+
 
 def test_tags_that_are_made_harmless_take_no_room_of_their_own():
     """Where that makes a text longer there is less of it, not a hole in it."""

@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from refold.core.compaction.task import Task
-from refold.core.facts.collector import OUTPUT_CHARS, FactCollector
-from refold.core.facts.extraction import find_facts
-from refold.core.facts.ledger import STORED_TOKENS, USER_KINDS, Ledger, report_kept
+from refold.core.facts.collector import OUTPUT_CHARS
+from refold.core.facts.extraction import find_facts, find_todos
+from refold.core.facts.ledger import STORED_TOKENS, USER_KINDS, Fact, Ledger, report_kept
 from refold.core.facts.lists import fill_lists
 from refold.core.facts.page import (
     ANSWERED,
@@ -42,7 +42,7 @@ from refold.core.messages.message import Message
 from refold.core.messages.speakers import find_speaker
 from refold.core.messages.summary_headers import TRUNCATION_MARKER
 from refold.core.messages.text_cutting import fit_text, middle_out
-from refold.core.messages.transcript import neutralise, parse_arguments
+from refold.core.messages.transcript import neutralise
 from refold.core.summaries.work_state import find_state
 from refold.core.summaries.wrappers import (
     FILES_SHARE,
@@ -145,8 +145,8 @@ class Staying:
     """Words of people in the messages that stay."""
     answered: bool
     """True if a message of the model stays behind the messages that leave."""
-    has_plan: bool
-    """True if a call with a plan stays behind them."""
+    todos: Sequence[Fact]
+    """Todo items and plans in the messages that stay."""
 
 
 def write_digest(messages: Sequence[Message], covered: Covered, task: Task) -> WordedSummary:
@@ -158,8 +158,7 @@ def write_digest(messages: Sequence[Message], covered: Covered, task: Task) -> W
     covered = replace(covered, files=limit_files(covered.files, int(whole * FILES_SHARE), count))
     most = _choose_size(covered, task)
     staying = _read_staying(task, covered)
-    # A plan that stays is the newest one: what is open of an older one may be done.
-    shown = Ledger(tuple(fact for fact in ledger.facts if fact.kind != "todo" or not staying.has_plan))
+    shown = _update_todos(ledger, staying.todos)
     text = neutralise(_format_sections(messages, shown, most, staying, task))
     if (over := count(text) - most) > 0:  # joined sections may have a little more than their pieces
         text = neutralise(_format_sections(messages, shown, most - over - 4, staying, task))
@@ -217,7 +216,7 @@ def _read_staying(task: Task, covered: Covered) -> Staying:
     leaving = set(covered.places)
     names = set(words_and_names("\n".join((*covered.files.read, *covered.files.modified))))
     said: list[str] = []
-    answered, plans = False, FactCollector()
+    answered = False
     length = len(task.messages)
     newest = range(max(_STAYING_FIRST, length - _STAYING_LAST), length)
     for index in (*range(min(_STAYING_FIRST, length)), *newest):
@@ -228,10 +227,20 @@ def _read_staying(task: Task, covered: Covered) -> Staying:
             voice = find_speaker(message)
             said += [join_wrapped_lines(message.text)] if voice == "user" else []
             answered = answered or (voice == "assistant" and index > covered.places[-1])
-            for call in message.calls if index > covered.places[-1] else ():
-                given = call.arguments
-                plans.add_todo_items(parse_arguments(given) if isinstance(given, str) else given, index)
-    return Staying(frozenset(names), "\n".join(said), answered, bool(plans.facts))
+    stays = [index for index in range(length) if index not in leaving]
+    todos = find_todos([task.messages[index] for index in stays], [task.number(index) for index in stays])
+    return Staying(frozenset(names), "\n".join(said), answered, todos)
+
+
+def _update_todos(ledger: Ledger, staying: Sequence[Fact]) -> Ledger:
+    """Leave out the todo items that staying messages settle, replace, or tell as they are now."""
+    if not staying:
+        return ledger
+    stands = {(fact.text, fact.at) for fact in staying}
+    todos = sorted((*ledger.of("plan", "todo"), *staying), key=lambda fact: fact.at)
+    kept = [fact for fact in ledger.facts if fact.kind != "todo"]
+    kept += [fact for fact in Ledger().merge(todos).of("todo") if (fact.text, fact.at) not in stands]
+    return Ledger(tuple(sorted(kept, key=lambda fact: fact.at)))
 
 
 def _format_sections(

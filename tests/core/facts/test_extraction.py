@@ -121,6 +121,20 @@ class TestPeople:
             ("Set the limit to 12 seconds", [("12 seconds", "the limit")]),
             ("It is in CartCache.java:211. Terraform plan: 1 to change.", []),
             ("I suggest raising the limit to 512Mi.", []),
+            ("The limit is $500 per month.", [("$500 per month", "The limit")]),
+            ("The count was 3 before it.", [("3", "The count")]),
+            ("Python version is 3.12 now.", [("3.12", "Python version")]),
+            ("Set the threshold to 0.5 instead.", [("0.5", "the threshold")]),
+            ("Seat: 17 Alice said", [("17", "Seat")]),
+            ("The oven is 21 °C, not 45° or 9", [("21 °C", "The oven")]),
+            ("The share is 45% right now", [("45%", "The share")]),
+            ("The delay is 3 always", [("3", "The delay")]),
+            ("The limit: 5 users per team", [("5 users per team", "The limit")]),
+            ("The wait was 15 Minutes", [("15 Minutes", "The wait")]),
+            ("Delivery: 5 business days", [("5 business days", "Delivery")]),
+            ("Size: 1920 x 1080 pixels", [("1920 x 1080 pixels", "Size")]),
+            ("The call is 9 am, then 5 o'clock", [("9 am", "The call")]),
+            ('{"address": "975 Sunset Drive", "wait": "30 seconds"}', [("30 seconds", "wait")]),
         ],
     )
     def test_a_value_has_its_unit_and_is_no_place_and_no_proposal(self, said, values):
@@ -160,8 +174,12 @@ class TestPeople:
         assert "8080" not in [text for text, _ in told(found, "value")]
 
     def test_todo_items_with_their_state(self):
-        found = facts(assistant("- [ ] write\n- [x] read\n* [~] think"), assistant("- [x] write"))
-        assert sorted(told(found, "todo")) == [("read", "done"), ("think", "in progress"), ("write", "done")]
+        found = facts(user("- [ ] write\n- [x] read\n* [~] think\n- [-] eat"), assistant("- [x] write"))
+        states = {"eat": "dropped", "read": "done", "think": "in progress", "write": "done"}
+        assert sorted(told(found, "todo")) == sorted(states.items())
+        found = facts(assistant("- [ ] write\n- [x] read\n* [~] think\n- [-] eat"), user("- [x] write"))
+        states = {"eat": "cancelled", "read": "completed", "think": "in_progress", "write": "done"}
+        assert sorted(told(found, "todo")) == sorted(states.items())
 
     def test_decisions_and_promises_of_a_model(self):
         found = facts(assistant("The root cause is the cache. I'll remind you tomorrow. So it is."))
@@ -457,7 +475,11 @@ class TestTools:
     def test_a_plan_is_told_by_its_items_alone(self):
         items = {"items": [{"title": "rack", "status": "open"}]}
         assert not facts(call("update_tasks", id="a", **items), result("a", "ok")).of("done")
-        for name, text, failed in (("order", "ok", False), ("update_tasks", "no such plan", True)):
+        for name, text, failed in (
+            ("order", "ok", False),
+            ("update_tasks", "no", True),
+            ("update_tasks", "Error: no", False),
+        ):
             found = facts(
                 call(name, id="a", **items), Message("tool", (result_part("a", text, is_error=failed),))
             )
@@ -468,7 +490,7 @@ class TestTools:
         items = [
             {"content": "write", "status": "pending"},
             {"step": "read", "status": "completed"},
-            "x",
+            7,
             {"a": 1},
         ]
         found = facts(calls(ToolCall("a", "TodoWrite", {key: items, "n": 1.5, "b": None})))
@@ -484,20 +506,153 @@ class TestTools:
             ({"plan": [{"step": "a"}]}, [("a", "pending")]),
             ({"items": [{"title": "a shirt", "size": "M"}]}, []),
             (
-                {
-                    "merge": True,
-                    "todos": [
-                        {"content": "a", "status": "completed"},
-                        {"content": "b", "status": "in_progress"},
-                        {"content": "c", "status": "pending"},
-                    ],
-                },
-                [("a", "done"), ("b", "in progress"), ("c", "open")],
+                {"todos": ["a", "[x] b", " ", "2. [in_progress] c"]},
+                [("a", "pending"), ("b", "completed"), ("c", "in_progress")],
             ),
+            (
+                {"todos": "[x] a\n[-] b\n\n  - [ ] c\n"},
+                [("a", "completed"), ("b", "in_progress"), ("c", "pending")],
+            ),
+            ({"plan": "1. [completed] a\n2. [blocked] b"}, [("a", "completed"), ("b", "blocked")]),
+            ({"plan": "First we look.\nThen we think.\n- [ ] a"}, []),
+            ({"todos": '[{"content": "a", "status": "done"}]'}, [("a", "completed")]),
+            ({"todos": '[{"content": "a", "status": '}, []),
+            ({"operation": "read", "todoList": [{"title": "a", "status": "open"}]}, []),
+            ({"command": "view", "task_list": []}, []),
         ],
     )
     def test_plans_of_other_tools(self, arguments, items):
         assert told(facts(calls(ToolCall("a", "plan", arguments))), "todo") == items
+
+    @pytest.mark.parametrize(
+        ("item", "state"),
+        [
+            *(
+                ({"status": word}, "completed")
+                for word in ("Done", "finished", "complete", "resolved", "success", "abandoned", "won't fix")
+            ),
+            *(
+                ({"status": word}, "completed")
+                for word in ("deleted", "✅", "erledigt", "已完成", True, "true")
+            ),
+            *(({"status": word}, word) for word in ("cancelled", "skipped", "blocked", "failed", "not_done")),
+            ({"status": "dropped"}, "cancelled"),
+            ({"state": "Not started"}, "not_started"),
+            *(({"status": word}, "pending") for word in ("open", "", "?", False)),
+            *(
+                ({flag: True}, "completed")
+                for flag in ("done", "completed", "checked", "is_done", "isComplete")
+            ),
+            *(
+                ({flag: False}, "pending")
+                for flag in ("done", "completed", "checked", "is_done", "isComplete")
+            ),
+            ({"done": "true"}, "completed"),
+            ({"status": "pending", "checked": True}, "pending"),
+            ({"status": None, "urgent": True}, "pending"),
+        ],
+    )
+    def test_an_item_is_settled_by_a_word_or_a_flag(self, item, state):
+        found = facts(call("set_todos", id="a", todos=[{"text": "a", **item}]))
+        assert told(found, "todo") == [("a", state)]
+
+    @pytest.mark.parametrize(
+        ("name", "key", "is_plan"),
+        [
+            *((name, "tasks", True) for name in ("task_tracker", "update_plan", "setTasks", "todowrite")),
+            *((name, "tasks", False) for name in ("update_board", "multitask", "explanation", "replant")),
+            ("create_order", "items", False),
+            ("book_trip", "plan", False),
+            ("update_plan", "plan", True),
+            ("set_state", "todos", True),
+        ],
+    )
+    def test_a_list_of_another_tool_is_no_plan(self, name, key, is_plan):
+        found = facts(
+            call("TodoWrite", id="a", todos=[{"content": "write", "status": "pending"}]),
+            call(name, id="b", **{key: [{"title": "Shoes", "status": "gift"}]}),
+        )
+        assert told(found, "todo") == [("Shoes", "gift") if is_plan else ("write", "pending")]
+        assert len(found.of("done")) == (not is_plan)
+
+    @pytest.mark.parametrize(
+        ("text", "is_error"),
+        [
+            ("Error: InputValidationError: TodoWrite failed", False),
+            ("The user doesn't want to proceed with this tool use.", True),
+            ('{"success": false, "message": "one item at a time"}', False),
+        ],
+    )
+    @pytest.mark.parametrize("later", [0, extraction.TOOL_MESSAGES])
+    def test_a_plan_that_was_refused_leaves_the_one_before(self, text, is_error, later):
+        plans = [[("write", "in_progress"), ("read", "pending")], [("drop all", "pending")]]
+        first, second = (
+            call("TodoWrite", id=f"c{n}", todos=[{"content": text, "status": state} for text, state in plan])
+            for n, plan in enumerate(plans)
+        )
+        refused = Message("tool", (result_part("c1", text, is_error=is_error),))
+        found = facts(first, result("c0", "ok"), second, refused, *[user("so")] * later)
+        assert told(found, "todo") == plans[0]
+
+    def test_a_plan_that_was_emptied(self):
+        first = call("TodoWrite", id="a", todos=[{"content": "write", "status": "pending"}])
+        assert told(facts(first, call("TodoWrite", id="b", todos=[])), "todo") == []
+        assert told(facts(first, call("update_todo_list", id="b", todos="")), "todo") == []
+        for other in ({"todos": [], "merge": True}, {"task_list": []}, {"todos": None}, {"todos": [{}]}):
+            assert told(facts(first, call("todo", id="b", **other)), "todo") == [("write", "pending")]
+
+    def test_items_that_are_changed_by_text_or_id(self):
+        def write(at, merge, *items):
+            return call("todo_write", id=f"c{at}", merge=merge, todos=list(items))
+
+        first = write(
+            *(0, False),
+            {"id": "1", "content": "write", "status": "in_progress"},
+            {"id": "2", "content": "read", "status": "pending"},
+        )
+        by_text = write(1, True, {"id": "1", "content": "write", "status": "completed"})
+        by_id = write(
+            1, True, {"id": 1, "status": "completed"}, {"id": "9", "status": "pending"}, {"status": "done"}
+        )
+        for change in (by_text, by_id):
+            found = told(facts(first, change), "todo")
+            assert found == [("read (id 2)", "pending"), ("write (id 1)", "completed")]
+        other_words = write(1, "true", {"id": "2", "content": "read it all", "status": "pending"})
+        found = facts(first, other_words, write(2, True, {"id": "2", "status": "in_progress"}))
+        assert told(found, "todo") == [("write (id 1)", "in_progress"), ("read it all (id 2)", "in_progress")]
+        anew = write(3, False, {"id": "2", "content": "rest", "status": "pending"})
+        found = facts(first, by_id, anew, write(4, True, {"id": "1", "status": "completed"}))
+        assert told(found, "todo") == [("rest (id 2)", "pending")]
+
+    def test_a_tool_that_adds_to_a_plan(self):
+        first = call("set_tasks", id="a", tasks=[{"title": "write", "status": "todo"}])
+        found = facts(first, call("add_tasks", id="b", tasks=[{"title": "read", "status": "todo"}]))
+        assert told(found, "todo") == [("write", "todo"), ("read", "todo")]
+
+    def test_an_own_list_of_the_user_stays_beside_a_plan(self):
+        def write(state, *texts):
+            return call("TodoWrite", id=state, todos=[{"content": text, "status": state} for text in texts])
+
+        own = user("- [ ] rotate the keys\n- [ ] email Ada\n- [ ] freeze main")
+        found = facts(
+            own, write("pending", "write", "Email Ada"), write("in_progress", "Freeze main", "ship")
+        )
+        assert told(found, "todo") == [
+            ("rotate the keys", "open"),
+            ("Email Ada", "open"),
+            ("Freeze main", "in progress"),
+            ("ship", "in_progress"),
+        ]
+        found = facts(
+            own, write("completed", "Email Ada", "freeze main"), call("TodoWrite", id="x", todos=[])
+        )
+        assert told(found, "todo") == [
+            ("rotate the keys", "open"),
+            ("Email Ada", "done"),
+            ("freeze main", "done"),
+        ]
+        found = facts(assistant("- [ ] rotate the keys"), write("pending", "write"))
+        assert told(found, "todo") == [("write", "pending")]
 
     def test_an_edit_that_was_refused_changes_nothing_and_has_failed(self):
         edits = [

@@ -34,15 +34,31 @@ class TestPatched:
     def test_a_new_plan_replaces_the_one_before_as_a_whole(self):
         first = [Fact("todo", text, "pending", 3, 3.6) for text in ("Read", "Write", "Test")]
         box = Fact("todo", "Call Ada", "open", 1, 3.6)
-        assert len(ledger(box, *first).facts) == 3
+        anew = Fact("plan", "written anew", at=7)
         second = [Fact("todo", "Read", "completed", 7, 1.5), Fact("todo", "Ship", "in_progress", 7, 3.6)]
-        found = ledger(*first).merge(second)
-        assert [(fact.text, fact.about, fact.weight) for fact in found.facts] == [
+        found = ledger(box, *first).merge([anew, *second])
+        assert [(fact.text, fact.about, fact.weight) for fact in found.of("todo")] == [
+            ("Call Ada", "open", 3.6),
             ("Read", "completed", 1.5),
             ("Ship", "in_progress", 3.6),
         ]
         ticked = found.merge([Fact("todo", "Ship", "done", 9, 1.5), Fact("todo", "Rest", "open", 9, 3.6)])
-        assert [(fact.text, fact.at) for fact in ticked.facts] == [("Read", 7), ("Ship", 9), ("Rest", 9)]
+        texts = ["Call Ada", "Read", "Ship", "Rest"]
+        assert [fact.text for fact in ticked.of("todo")] == texts
+        assert not found.merge([Fact("plan", "written anew", at=12)]).of("todo")[1:]
+
+    def test_a_plan_of_a_later_summary_replaces_that_of_an_earlier_one(self):
+        later = ledger(Fact("plan", "written anew", at=9), Fact("todo", "Ship", "pending", 9, 3.6))
+        stored = Ledger.from_json(later.to_json())
+        found = ledger(Fact("todo", "Read", "pending", 3, 3.6)).merge(stored.facts)
+        assert [fact.text for fact in found.of("todo")] == ["Ship"]
+        assert sum(report_kept("", later).counts) == 1
+
+    def test_an_item_that_a_later_fold_names_by_its_id(self):
+        found = ledger(Fact("plan", "written anew", at=3), Fact("todo", "Read (id 1)", "pending", 3, 3.6))
+        (item,) = found.merge([Fact("todo", "(id 1)", "completed", 8, 1.5)]).of("todo")
+        assert (item.text, item.about, item.at, item.weight) == ("Read (id 1)", "completed", 8, 1.5)
+        assert not ledger(Fact("todo", "(id 1)", "pending", 8))
 
     def test_an_open_call_is_open_in_the_newest_patch_only(self):
         assert not ledger(Fact("open call", "bash make")).merge([])

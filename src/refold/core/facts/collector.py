@@ -16,6 +16,7 @@ from refold.core.facts.sentences import classify_sentence
 from refold.core.facts.words import word_lists
 from refold.core.messages.file_operations import is_refusal
 from refold.core.messages.text_cutting import first_line
+from refold.core.messages.transcript import parse_arguments
 from refold.core.outputs.outcome import read_outcome, read_shell_lines
 
 OUTPUT_CHARS: Final = 8_000
@@ -50,14 +51,38 @@ _LIST_MARK: Final = re.compile(r"^\s{0,12}(?:\d{1,6}(?:\t|→|\| ?))?\s{0,12}(?:
 _TAGS: Final = re.compile(r"</?(?:returncode|output|stdout|stderr|tool_use_error|observation)\b[^>\n]{0,80}>")
 _CHECK_BOX: Final = re.compile(r"^\s{0,12}(?:[-*]|\d{1,3}[.)])\s\[([ xX~-])\]\s(.{1,200})$", re.MULTILINE)
 _BOX_STATES: Final = {" ": "open", "x": "done", "X": "done", "~": "in progress", "-": "dropped"}
-_TODO_LISTS: Final = ("todos", "plan", "items", "tasks", "task_list", "todoList")
+_PLAN_TOOL: Final = re.compile(r"[Tt]o[Dd]o|TODO|(?:(?<![A-Za-z])(?:plan|task)|Plan|Task)s?(?![a-z])")
+"""The name of a tool that keeps a plan: `TodoWrite`, `update_plan`, `task_tracker`; not `create_plant`."""
+_ADDS: Final = re.compile("(?:(?<![A-Za-z])(?:add|append)|Add|Append)(?![a-z])")
+"""The name of one that leaves the other items as they are: `add_tasks`."""
+PLAN_KEYS: Final = ("todos", "todoList", "plan", "items", "tasks", "task_list")
+_SURE_KEYS, _STATE_KEYS = PLAN_KEYS[:2], PLAN_KEYS[3:]
+"""Arguments of such tools that hold a plan. The first two do in any tool, the last three need items with a
+state: others have things to order there."""
+_COMMANDS, _LOOKUPS = ("command", "operation", "action"), ("read", "view", "get", "list")
+"""Arguments by which a tool is only asked for the plan: `task_tracker(command=view, task_list=[])`."""
 _TODO_TEXTS: Final = ("content", "step", "title", "text", "task", "description")
-"""Argument names under which plan tools of agents keep their items, and items their text."""
-_VALUE: Final = re.compile(
-    r"\d(?<!\w.)[\w.,:%/-]{0,40}(?=((?: (?:to|of) \d[\w.:%]{0,20})?(?: (?:thousand|million))?)"
-    r"( ?[%€£$°]| [^\W\d_]{1,14}(?:/[^\W\d_]{1,9})?(?![\w:=(/-]|\.\w| =)(?: (?:19|20)\d\d\b)?)?)"
+"""Keys under which the items of a plan keep their text."""
+_TODO_LINE: Final = re.compile(
+    r"^[ \t]{0,40}(?:(?:[-*+]|\d{1,3}[.)])[ \t])?\[([^\]\n]{1,20})\][ \t]([^\n]{1,200})", re.MULTILINE
 )
-"""A word that begins with a digit, and its unit; what stands before it is looked at last, which is faster."""
+"""An item of a plan that is written as text: `[x] read`, `2. [in_progress] write`."""
+_MARKS: Final = {
+    **dict.fromkeys(("", "false", "open"), "pending"),
+    **dict.fromkeys(("x", "✓", "✔", "✅", "☑", "true", "done"), "completed"),
+    **dict.fromkeys(("-", "~", "/", ">"), "in_progress"),
+    "dropped": "cancelled",
+}
+"""States of a plan by the signs for them. None is a state of check boxes: by those the items of a user's own
+list are known, which no plan replaces."""
+_VALUE: Final = re.compile(
+    r"\d(?<!\w.)[\w.,:%/-]{0,40}(?=((?: (?:to|of|x|×) \d[\w.:%]{0,20})?(?: (?:thousand|million|billion))?)"
+    r"(?P<unit> ?[%€£$]| ?°[CFK]?(?!\w)| o['’]clock\b| (?:(?:business|working|calendar|square|cubic) )?"
+    r"(?!per )(?P<noun>[^\W\d_]{1,14})(?:/[^\W\d_]{1,9})?(?![\w:=(/-]|\.\w| =)(?: (?:19|20)\d\d\b)?)?"
+    r"(?: per (?P<rate>[^\W\d_]{1,14})(?!\w))?)"
+)
+"""A word that begins with a digit, and the word behind it, which may be its unit; what stands before it is
+looked at last, which is faster."""
 _PROPOSES: Final = re.compile(r"\b(?:suggest|propos|recommend)\w{0,4}\b[^.!?\n]{0,70}$", re.IGNORECASE)
 """What somebody proposes holds when another one agrees."""
 _ASSIGNS: Final = (" =", "=", ":", " is", " was", " to", "->", "→")
@@ -154,39 +179,50 @@ class FactCollector:
             sign = next(sign for sign in _ASSIGNS if before.endswith(sign))
             name = _find_value_name(before[: len(before) - len(sign)], sign)
             is_line = sign == ":" == text[number.start() - 1] and "." in name.rpartition(" ")[2]  # a.py:12
-            unit = (number[2] or "").strip().partition(" ")[0]
-            if not name or is_line or unit == "to" or _PROPOSES.search(before):  # 1 to change
+            if not name or is_line or number["noun"] == "to" or _PROPOSES.search(before):  # 1 to change
                 continue
+            unit = _find_unit(number)
+            if number["noun"] and not unit and text[number.start() - 1] in "\"'`":
+                continue  # a quoted text that begins with a number: "975 Sunset Drive"
             value = text[number.start() - (text[number.start() - 1] in "$€£") : number.end()]
             if value[-1] not in ".,:/-":
-                value += number[1] + (number[2] or "") * (unit not in word_lists()["stop"] and unit != "I")
+                value += number[1] + unit
             self.add("value", value.rstrip(" .,:/-"), name, at=at, weight=weight)
 
-    def add_check_boxes(self, text: str, at: int) -> None:
-        """Note the check boxes of a text as todo items."""
+    def add_check_boxes(self, text: str, at: int, *, own: bool) -> None:
+        """Note the check boxes of a text as todo items; `own`: of a user, whose items no plan replaces."""
         for box in _CHECK_BOX.finditer(text) if "[" in text else ():
             state = _BOX_STATES[box[1]]
-            self.add("todo", box[2].strip(), state, at=at, weight=1.5 if state in SETTLED else 3.6)
+            self._add_item(box[2].strip(), state if own else _read_state(state), at)
 
-    def add_todo_items(self, arguments: Any, at: int) -> None:
-        """Note the items of a plan in the arguments of a tool, each with its state."""
-        if not isinstance(arguments, Mapping):
-            return
-        key = next((key for key in _TODO_LISTS if key in arguments), "")
-        items = arguments.get(key)
-        for item in items if isinstance(items, list | tuple) else ():
-            if not isinstance(item, Mapping):
-                continue
-            text = next((item[key] for key in _TODO_TEXTS if isinstance(item.get(key), str)), "").strip()
-            given = item.get("status", item.get("state"))
-            if not text or (given is None and key not in {"todos", "plan"}):
-                continue  # things to order have no state
-            state = str(given or "open")[:20].lower().replace("-", "_").replace(" ", "_")
-            if arguments.get("merge") is True:  # some items of a plan, the others stay as they are
-                state = "done" if state in SETTLED else "in progress" if state == "in_progress" else "open"
-            else:  # by other words than those of check boxes the items of a whole plan are known
-                state = {"open": "pending", "done": "completed"}.get(state, state)
-            self.add("todo", text[:200], state, at=at, weight=1.5 if state in SETTLED else 3.6)
+    def add_plan(self, tool: str, arguments: Any, at: int) -> bool:
+        """Note the items of a plan that a tool is given, each with its state; False where it is given none.
+
+        A plan is written anew, or with `merge` some of its items are changed.
+        """
+        if not isinstance(arguments, Mapping) or any(arguments.get(key) in _LOOKUPS for key in _COMMANDS):
+            return False
+        keys = PLAN_KEYS if _PLAN_TOOL.search(tool) else _SURE_KEYS
+        key = next((key for key in keys if isinstance(arguments.get(key), str | list | tuple)), "")
+        rows = arguments.get(key, ())
+        is_merge = arguments.get("merge") in (True, "true") or _ADDS.search(tool) is not None
+        is_emptied = key != "" and key not in _STATE_KEYS and not rows and not is_merge
+        items = [_read_item(row) for row in (_find_rows(rows) if isinstance(rows, str) else rows)]
+        # Where items are changed by their ids, these belong to them.
+        named = [
+            (f"{text} {number}".strip() if "merge" in arguments else text, state or "pending")
+            for text, state, number in items
+            if state or key not in _STATE_KEYS
+        ]
+        named = [(text, state) for text, state in named if text]
+        if not is_merge and (named or is_emptied):
+            self.add("plan", "written anew", at=at, weight=9.0)  # it stands before its items in any case
+        for text, state in named:
+            self._add_item(text, state, at)
+        return is_emptied or named != []
+
+    def _add_item(self, text: str, state: str, at: int) -> None:
+        self.add("todo", text, state, at=at, weight=1.5 if state in SETTLED else 3.6)
 
     def add_shell_files(self, command: str, at: int) -> None:
         """Note the files that a shell command reads, changes or removes."""
@@ -287,6 +323,54 @@ class FactCollector:
                     continue
             self.add("name", name, about, at=at, weight=weight + bonuses.get(kind, 0.0) + bonus, uses=times)
         return file
+
+
+def _find_rows(text: str) -> list[Any]:
+    """Find the items of a plan that is written as JSON or as lines; none where most of these are others."""
+    given = parse_arguments(text) if text.startswith("[{") else text
+    if isinstance(given, list):
+        return given
+    rows = [line[0] for line in _TODO_LINE.finditer(text)]
+    return rows if len(rows) * 2 >= sum(line.strip() != "" for line in text.split("\n")) else []
+
+
+def _read_item(row: Any) -> tuple[str, str, str]:
+    """Read the text, the state and the id of an item of a plan; "" for what it lacks."""
+    if isinstance(row, str):
+        line = _TODO_LINE.match(row)
+        return (line[2].strip(), _read_state(line[1]), "") if line else (row.strip()[:200], "", "")
+    if not isinstance(row, Mapping):
+        return "", "", ""
+    text = next((row[key] for key in _TODO_TEXTS if isinstance(row.get(key), str)), "").strip()[:200]
+    state = row.get("status", row.get("state"))
+    if state is None:  # a flag: `done`, `isChecked`
+        words = ((re.sub(r"[\W_]+", "", str(key)).lower(), value) for key, value in row.items())
+        flags = [value for word, value in words if word.removeprefix("is") in word_lists()["settled"]]
+        state = None if not flags else True in flags or "true" in flags
+    number = re.sub(r"[()\s]+", " ", str(row.get("id", ""))[:40]).strip()
+    return text, "" if state is None else _read_state(str(state)), f"(id {number})" if number else ""
+
+
+def _read_state(given: str) -> str:
+    """Return the state of an item of a plan as one word, a known one where it settles the item."""
+    state = given.strip().lower()[:40]
+    if state in _MARKS:
+        return _MARKS[state]
+    word = re.sub(r"[\W_]+", "", state)
+    if word in word_lists()["settled"]:
+        return word if word in SETTLED else "completed"
+    return re.sub(r"\W+", "_", state)[:20].strip("_") or "pending"
+
+
+def _find_unit(number: re.Match[str]) -> str:
+    """Return the unit behind a number, or what it counts; "" where another word follows."""
+    lists, noun, rate = word_lists(), number["noun"] or "", number["rate"]
+    bare = noun.lower()
+    is_plural = noun.islower() and len(noun) > 3 and noun[-1] == "s" and noun[-2] not in "sui"
+    is_plural = is_plural and noun not in lists["stop"] | lists["no_plurals"]
+    if noun and not is_plural and lists["units"].isdisjoint((noun, bare, bare.removesuffix("s"))):
+        return ""
+    return (number["unit"] or "") + (f" per {rate}" if rate else "")
 
 
 def _find_value_name(before: str, sign: str) -> str:

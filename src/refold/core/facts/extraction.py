@@ -11,7 +11,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from refold.core.facts.collector import COMMAND_CHARS, FactCollector, find_cut, keep_ends, read_ends
+from refold.core.facts.collector import (
+    COMMAND_CHARS,
+    PLAN_KEYS,
+    FactCollector,
+    find_cut,
+    keep_ends,
+    read_ends,
+)
 from refold.core.facts.injections import is_instruction
 from refold.core.facts.ledger import RULE_KINDS, USER_KINDS, Fact
 from refold.core.facts.lists import ListAnswer, find_listed_names, may_hold_list
@@ -35,7 +42,6 @@ from refold.core.messages.transcript import parse_arguments
 from refold.core.outputs.outcome import cut_words, describe_action, describe_command, read_result
 from refold.core.tokens.findings import Findings
 
-_PLAN_TOOL: Final = re.compile("todo|plan|task", re.IGNORECASE)
 TOOL_MESSAGES: Final = 400
 """Newest messages in which tool output is read; older output is hardly used again (decision 0012)."""
 MODEL_MESSAGES: Final = 1_000
@@ -127,7 +133,8 @@ def find_facts(
                     answer = links.answered.get((index - oldest, place))
                     part = messages[oldest + answer[0]].parts[answer[1]] if answer else None
                     result = part if isinstance(part, ToolResult) else None
-                    reader.read(reader.read_call, call, at, result if index >= oldest_output else None)
+                    output = result if index >= oldest_output else None
+                    reader.read(reader.read_call, call, at, result, output)
                     if result is None and index - oldest in waiting:
                         text = describe_action(call.name, _read_arguments(call), COMMAND_CHARS)
                         reader.facts.add("open call", text, "waits for its result", at=at, weight=6.0)
@@ -189,7 +196,7 @@ class _MessageReader:
         if who:  # the limit of one is not that of another
             for place, value in enumerate(self.facts.facts[first:], first):
                 self.facts.facts[place] = replace(value, about=f"{who}: {value.about}")
-        self.facts.add_check_boxes(text, at)
+        self.facts.add_check_boxes(text, at, own=True)
         self.facts.add_names(text, "", at, 3.0)
 
     def read_rules(self, message: Message, at: int) -> None:
@@ -233,7 +240,7 @@ class _MessageReader:
                 self.facts.add("decision", short, at=at, weight=3.2 - light)
             elif is_promise(sentence) and not message.calls and not self.is_run:  # those are kept at once
                 self.facts.add("promise", short, at=at, weight=3.4 - light)
-        self.facts.add_check_boxes(text, at)
+        self.facts.add_check_boxes(text, at, own=False)
         # A model that calls no tools writes its command between fences: the last one, a shell's if any.
         fences = [
             (match[1].lower() in _SHELLS, place, match[2])
@@ -261,23 +268,23 @@ class _MessageReader:
             self.file = self.facts.add_names(command[: find_cut(command, _FENCED_CHARS)], "", at, 2.6)
         self.facts.add_names(text, self.file, at, 2.4)
 
-    def read_call(self, call: ToolCall, at: int, result: ToolResult | None) -> None:
-        """Note a call with its outcome, if that is read: what was done, which file and names, what failed."""
-        arguments, known = _read_arguments(call), len(self.facts.facts)
-        self.facts.add_todo_items(arguments, at)
-        if (
-            len(self.facts.facts) > known
-            and _PLAN_TOOL.search(call.name)
-            and not (result and result.is_error)
-        ):
+    def read_call(
+        self, call: ToolCall, at: int, result: ToolResult | None, output: ToolResult | None
+    ) -> None:
+        """Note a call with its outcome: what was done, which file and names, what failed.
+
+        `output`: its result, if that is read; of an older one it only counts whether a plan was refused.
+        """
+        if _add_plan(self.facts, call, at, result):
             return  # its items are told
+        arguments = _read_arguments(call)
         text = describe_action(call.name, arguments, COMMAND_CHARS)
         files = file_operations.find_files([Message("assistant", (call,))])
         strings = "\n".join(_strings(arguments, 0))
         tools = file_operations.COMMON_TOOLS
         is_remover = tools.spell(call.name) in tools.removers
         removed = files.modified if is_remover else _REMOVED_BY_PATCH.findall(strings)
-        if result is None or not result.is_error:  # an edit that was refused has changed nothing
+        if output is None or not output.is_error:  # an edit that was refused has changed nothing
             for path in files.read:
                 self.facts.add("file", path, "read", at=at, weight=3.0)
             for path in files.modified:
@@ -287,11 +294,11 @@ class _MessageReader:
             self.facts.add_shell_files(arguments["command"], at)
         file = next(iter((*files.modified, *files.read)), "")
         file = self.facts.add_names(read_ends(strings), file, at, 2.5) or file
-        if result is None:
+        if output is None:
             self.facts.add("done", text, "", at=at, weight=2.0)
             return
-        self.facts.add_outcome(text, read_result(result), at, failed=result.is_error)
-        self.facts.add_output_names(result.text, file, at)
+        self.facts.add_outcome(text, read_result(output), at, failed=output.is_error)
+        self.facts.add_output_names(output.text, file, at)
 
     def read_output(self, message: Message, at: int) -> None:
         """Note the quotes of tool results; where no call was made, also the outcome of the command before."""
@@ -343,6 +350,40 @@ def _find_answer(text: str) -> str:
     answers = (each for each in sentences if not each.rstrip().endswith(("?", "？", ":", "：")))
     telling = next((each for each in answers if not is_instruction(each)), "")
     return telling if len(telling) <= LONGEST_ANSWER else f"{telling[:LONGEST_ANSWER].rpartition(' ')[0]} …"
+
+
+# -- plans --------------------------------------------------------------------------------------------------
+
+
+def find_todos(messages: Sequence[Message], numbers: Sequence[int]) -> list[Fact]:
+    """Find the todo items in these messages: those of check boxes and of plans, in order."""
+    facts, links = FactCollector(), link(messages)
+    for index, (message, at) in enumerate(zip(messages, numbers, strict=True)):
+        if "[" in message.text and (own := find_own_words(message)):
+            facts.add_check_boxes(keep_ends(own, SAID_CHARS, 0.5), at, own=True)
+        elif "[" in message.text and find_speaker(message) == "assistant":
+            facts.add_check_boxes(keep_ends(message.text, SAID_CHARS, 0.5), at, own=False)
+        for place, call in enumerate(message.parts):
+            if isinstance(call, ToolCall):
+                answer = links.answered.get((index, place))
+                result = messages[answer[0]].parts[answer[1]] if answer else None
+                _add_plan(facts, call, at, result if isinstance(result, ToolResult) else None)
+    return facts.facts
+
+
+def _add_plan(facts: FactCollector, call: ToolCall, at: int, result: ToolResult | None) -> bool:
+    """Note the items of a plan that a call wrote; False where it wrote none or was refused."""
+    if isinstance(call.arguments, str) and not any(key in call.arguments for key in PLAN_KEYS):
+        return False
+    known = len(facts.facts)
+    if not facts.add_plan(call.name, _read_arguments(call), at):
+        return False
+    if result is None or not (
+        result.is_error or file_operations.is_refusal(read_result(result), call.arguments)
+    ):
+        return True
+    del facts.facts[known:]  # the plan before it holds
+    return False
 
 
 # -- arguments of a call ------------------------------------------------------------------------------------

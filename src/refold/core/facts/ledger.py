@@ -23,7 +23,7 @@ RULE_KINDS: Final = frozenset({"constraint", "correction", "preference", "standi
 USER_KINDS: Final = RULE_KINDS | {"statement", "request"}
 """Kinds that only come from a user's own words."""
 KINDS: Final = USER_KINDS | {
-    *("answer", "decision", "promise", "todo", "open call", "done", "error", "file", "name", "value"),
+    *("answer", "decision", "promise", "plan", "todo", "open call", "done", "error", "file", "name", "value"),
     *("listed", "quoted", "file rule"),
 }
 WEIGHTY: Final = 4.0
@@ -47,8 +47,10 @@ FAILED: Final = "failed: "
 
 SETTLED: Final = frozenset({"completed", "done", "dropped", "cancelled", "canceled", "skipped", "closed"})
 """States of todo items that are no longer open."""
-_BOX_STATES: Final = frozenset({"open", "in progress", "done", "dropped"})
-"""States of single items; the others are those of a plan, which is written anew as a whole."""
+_OWN_STATES: Final = frozenset({"open", "in progress", "done", "dropped"})
+"""States of the items of a user's own list; the others are those of a plan, which is written anew."""
+_ITEM_ID: Final = re.compile(r" ?(\(id [^()]{1,40}\))\Z")
+"""The id of an item of a plan, behind its text. A call that changes the item may name nothing else."""
 
 _WORD: Final = re.compile(r"\w+")
 _REPLACED_WORD: Final = re.compile(r"\b(?:instead of|rather than|no longer|not) [\"'`]?([\w.:/@-]{2,60})")
@@ -122,6 +124,8 @@ class Fact:
             return ("slot", f"{self.about} {name}") if name else ("said", _plain(f"{self.about} {self.text}"))
         if self.kind in {"name", "file"}:
             return self.kind, self.text
+        if self.kind == "todo":
+            return "todo", _plain(_ITEM_ID.sub("", self.text))
         if self.kind == "done":  # a file that is written again has other lines
             return "done", _WRITTEN_LINES.sub("", self.text)
         return self.kind, _plain(self.text)
@@ -133,9 +137,13 @@ class Fact:
             about, at = old.about, old.at  # the number belongs to the change
         if self.kind == "name" and old.about != self.about:
             about = old.about or self.about
-        # Of a todo item its state tells the weight.
-        weight = self.weight if self.kind == "todo" else max(old.weight, self.weight)
-        return Fact(self.kind, self.text, about, at, weight, old.uses + self.uses)
+        text, weight = self.text, max(old.weight, self.weight)
+        if self.kind == "todo":
+            text = old.text if _ITEM_ID.fullmatch(text) else text
+            if old.about in _OWN_STATES and about not in _OWN_STATES:  # the item stays the user's
+                about = "done" if about in SETTLED else "in progress" if about == "in_progress" else "open"
+            weight = self.weight  # that of its state
+        return Fact(self.kind, text, about, at, weight, old.uses + self.uses)
 
     def is_in(self, text: str, low: str, words: set[str]) -> bool:
         """True if a text has this fact; `low` and `words` are the text in small letters and its words."""
@@ -194,20 +202,29 @@ class Ledger:
         """Add newer facts: the newest wins, equal facts are joined, facts that became untrue leave."""
         # An open call is only true at the cut it was found at; the next fold finds it again or not.
         known = {fact.key: fact for fact in self.facts if fact.kind != "open call"}
+        ids = {item: fact.key for fact in known.values() if (item := _find_item_id(fact))}
         for fact in new:
-            old = known.pop(fact.key, None)
-            known[fact.key] = fact if old is None else fact.join(old)
+            item = _find_item_id(fact)
+            old = known.pop(ids.get(item, fact.key), None)
+            if old is None and fact.text == item:  # of a plan that is not known
+                continue
+            joined = fact if old is None else fact.join(old)
+            known[joined.key] = joined
+            if item:
+                ids[item] = joined.key
+            elif fact.kind == "plan":  # it gives its ids anew
+                ids.clear()
         corrected = _find_corrected(known.values())
         # A file of rules that was read again has the rules of the last time.
         read = {fact.about: fact.at for fact in known.values() if fact.kind == "file rule"}
-        todos = [fact for fact in known.values() if fact.kind == "todo"]
-        plan = max((fact.at for fact in todos if fact.about not in _BOX_STATES), default=0)
+        # A plan is written anew as a whole; the user's own items stay.
+        plan = max((fact.at for fact in known.values() if fact.kind == "plan"), default=0)
         left = _drop_settled_errors(
             fact
             for fact in known.values()
             if not _is_corrected(fact, corrected)
             and (fact.kind != "file rule" or fact.at >= read[fact.about])
-            and (fact.kind != "todo" or fact.at >= plan)
+            and (fact.kind != "todo" or fact.at >= plan or fact.about in _OWN_STATES)
         )
         return Ledger(tuple(sorted(left, key=lambda fact: fact.at)))
 
@@ -253,6 +270,12 @@ class Ledger:
         rows = data if isinstance(data, list | tuple) else ()
         facts = map(Fact.from_json, rows) if found is None else (_read_row(row, found) for row in rows)
         return Ledger().merge(fact for fact in facts if fact is not None)
+
+
+def _find_item_id(fact: Fact) -> str:
+    """Return the id of an item of a plan; "" for none."""
+    found = _ITEM_ID.search(fact.text) if fact.kind == "todo" else None
+    return found[1] if found else ""
 
 
 def rank_value(fact: Fact, newest: int) -> float:
@@ -373,6 +396,8 @@ def report_kept(text: str, ledger: Ledger, tokens: int = LEDGER_TOKENS) -> FactR
     kept: list[Fact] = []
     missing: list[Fact] = []
     for fact in ledger.facts:
+        if fact.kind == "plan":  # it only dates the items
+            continue
         (kept if fact.is_in(text, low, words) else missing).append(fact)
     repaired = Ledger(tuple(missing)).fit_to(tokens).facts
     known = {id(fact) for fact in repaired}

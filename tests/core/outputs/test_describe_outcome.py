@@ -159,6 +159,11 @@ class TestOutcome:
             ({"stdout": "built", "stderr": "", "exitCode": 0}, "built"),
             ({"stdout": "", "stderr": "boom", "returncode": 2}, "exit code 2: boom"),
             ({"stdout": "", "interrupted": False}, "ok, no output"),
+            ({"stdout": "", "interrupted": True}, "failed: interrupted"),
+            ({"stdout": "", "stderr": "", "error": "Command timed out"}, "failed: Command timed out"),
+            ({"stdout": "half", "signal": "SIGKILL"}, "failed: SIGKILL"),
+            ({"stdout": "built", "timeout": 120, "error": None, "code": 0}, "built"),
+            ({"stdout": "no", "success": False}, "failed: no"),
             ({"output": "3 lines were read"}, "3 lines were read"),
             ({"output": "a.png", "id": "x7"}, "id x7, output a.png"),
             ({"output": ["a"], "id": "x7"}, "id x7, output a"),
@@ -227,6 +232,11 @@ class TestOutcome:
     )
     def test_one_of_several_that_failed_is_told(self, data, said):
         assert read_outcome(json.dumps(data)).line == said
+
+    def test_a_state_is_told_in_the_shortest_line(self):
+        assert read_outcome("status requires_action, id 7", 20).line == "status requires_ac…"
+        order = "order_id W1, customer Maria Gonzales of 12 Long Street, Porto, cancellation declined"
+        assert read_outcome(order, 20).line == "orde… declined"
 
     def test_a_refusal_at_the_end_of_a_sentence_is_not_cut_off(self):
         text = "The request to cancel order 7 of the customer Maria Gonzales was declined by the warehouse."
@@ -621,6 +631,7 @@ class TestFieldsOfAResult:
     def test_they_are_told_as_one_object(self):
         fields = (Opaque("amount", 47.3, ""), Text("requires_supervisor", {"key": "status"}))
         assert read_result(ToolResult("a", fields)) == '{"amount": 47.3, "status": "requires_supervisor"}'
+        assert read_result(ToolResult("a", (Opaque("ok", False, ""),))) == '{"ok": false}'
 
     @pytest.mark.parametrize(
         "content",

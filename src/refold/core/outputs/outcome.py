@@ -58,7 +58,7 @@ _FIELD: Final = re.compile(r"([A-Za-z][\w -]{0,40}): {1,20}(\S.*)")
 _WRAPPED: Final = ('"stdout"', '"output"', '"type"')
 _TURN: Final = re.compile(
     r"\b(?:unfortunately|not|cannot|can't|couldn't|wasn't|declined|rejected|denied|refused|failed|error|unable"
-    r"|waiting|awaiting|pending|requires|success\W{1,3}false)\b",
+    r"|waiting|awaiting|pending|requires|(?:success|ok)\W{1,3}false)(?:_\w{1,40})?\b",
     re.IGNORECASE,
 )
 """A word by which a sentence says that something was not done, or not yet."""
@@ -131,7 +131,7 @@ def _unwrap_data(text: str) -> tuple[str, str, bool]:
     text = _write_as_json(text)
     data = parse_json(text) if any(key in text for key in _WRAPPED) else None
     if data and (streams := unwrap_streams(data.value)):
-        return (*streams, False)
+        return streams
     blocks = unwrap_blocks(data.value) if data else None
     return (blocks[0], "", blocks[1]) if blocks else (text, "", False)
 
@@ -160,11 +160,11 @@ def cut_result(text: str, limit_chars: int) -> str:
     >>> cut_result("The wish to return order 7 of Maria Gonzales was declined by the warehouse.", 45)
     'The wish to … declined by the warehouse.'
     """
-    turn = _TURN.search(text, max(0, limit_chars - 2), 4 * limit_chars) if len(text) > limit_chars else None
-    if turn is None or _TURN.search(text, 0, limit_chars - 2):
+    turn = _TURN.search(text) if len(text) > limit_chars else None
+    if turn is None or turn.end() <= limit_chars - len(" …"):
         return cut_words(text, limit_chars)
     start = cut_words(text[: turn.start()], limit_chars // 3)
-    return f"{start} {cut_words(text[turn.start() :], limit_chars - len(start) - 1)}"
+    return f"{start} {cut_words(text[turn.start() :], limit_chars - len(start) - 1)}".strip()
 
 
 def read_result(result: ToolResult) -> str:
@@ -175,7 +175,8 @@ def read_result(result: ToolResult) -> str:
             fields[part.kind] = part.value
         elif isinstance(part, Text) and "key" in part.extra:
             fields[part.extra["key"]] = part.text
-    is_object = len(fields) == len(result.content) > 1 and not result.is_error
+    is_text = len(result.content) == 1 and isinstance(result.content[0], Text)
+    is_object = len(fields) == len(result.content) > 0 and not is_text and not result.is_error
     return json_text(fields) if is_object else result.text
 
 

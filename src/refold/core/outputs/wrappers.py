@@ -43,7 +43,9 @@ _NOTICE: Final = re.compile(r"<warning>[^<]{0,2000}</warning>\n?")
 _LOGGED: Final = re.compile(rf"\r(?!\s)(?={TIMED_LINE.pattern})")
 """The end of a line where the next one begins with a time: a log, and no progress that is overwritten."""
 _STREAMS: Final = ("stdout", "output", "stderr")
-_CODES: Final = ("exit_code", "exitCode", "returncode", "return_code")
+_CODES: Final = ("exit_code", "exitCode", "returncode", "return_code", "code")
+_ENDED: Final = re.compile(r"interrupted|killed|denied|timed_?out|timeout|cancell?ed", re.IGNORECASE)
+"""Flags that say that a program was ended, or did not run."""
 _COLOUR: Final = re.compile(r"\x1b\[[0-9;?]{0,32}[A-Za-z]")
 
 
@@ -113,11 +115,13 @@ def remove_noise(text: str) -> str:
     return _NOTICE.sub("", text, count=1) if "<warning>" in text[:VALUE_CHARS] else text
 
 
-def unwrap_streams(value: Any) -> tuple[str, str] | None:
-    """Return what a program printed and its exit code, "" for none, from the data of a harness; else None.
+def unwrap_streams(value: Any) -> tuple[str, str, bool] | None:
+    """Return what a program printed, its exit code, and whether it was ended, from data; else None.
 
     >>> unwrap_streams({"output": "boom", "metadata": {"exit_code": 1}})
-    ('boom', '1')
+    ('boom', '1', False)
+    >>> unwrap_streams({"stdout": "", "stderr": "", "timed_out": True})
+    ('timed_out', '', True)
     """
     if not isinstance(value, dict) or not any(isinstance(value.get(key), str) for key in _STREAMS[:2]):
         return None
@@ -127,7 +131,11 @@ def unwrap_streams(value: Any) -> tuple[str, str] | None:
     texts = [value[key] for key in _STREAMS if isinstance(value.get(key), str)]
     # Any interface may have a field `output`.
     is_run = "stdout" in value or len(value) == 1 or code.lstrip("-").isdigit()
-    return ("\n".join(texts), code) if is_run else None
+    flags = [key for key in fields if fields[key] is True and _ENDED.fullmatch(key)]
+    words = [fields[key] for key in ("error", "signal") if isinstance(fields.get(key), str)]
+    ends = [word for word in (*words, *flags) if word not in {"", "0"}]
+    is_bad = bool(ends) or fields.get("success") is False
+    return ("\n".join(filter(None, (*ends, *texts))), code, is_bad) if is_run else None
 
 
 def unwrap_blocks(value: Any) -> tuple[str, bool] | None:

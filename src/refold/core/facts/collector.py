@@ -96,7 +96,8 @@ _CLAIM: Final = re.compile(
     re.IGNORECASE,
 )
 """What an output says of a user, or answers in nobody's name: it would read as if the user had said it."""
-_ROUTINE: Final = re.compile(r"\b(?:INFO|DEBUG|TRACE)\b.{0,2000}")
+_LEVELS: Final = ("INFO", "DEBUG", "TRACE")
+_ROUTINE: Final = re.compile(rf"\b(?:{'|'.join(_LEVELS)})\b.{{0,2000}}")
 _LOG_ID: Final = re.compile(r"\b[\w-]{2,30}=[0-9a-f-]{7,64}\b")
 """The id of a request in a line of a log that tells no trouble: each line has another one."""
 MOST_FIGURES: Final = 12
@@ -289,7 +290,9 @@ class FactCollector:
     def add_output_names(self, output: str, file: str, at: int) -> None:
         """Note the names in a tool's output."""
         # Of a short output three times as many names are used again (docs/decisions/0012-facts.md).
-        text = _ROUTINE.sub(lambda line: _LOG_ID.sub(" ", line[0]), read_ends(output))
+        text = read_ends(output)
+        if any(level in text for level in _LEVELS):
+            text = _ROUTINE.sub(lambda line: _LOG_ID.sub(" ", line[0]), text)
         if text.lstrip()[:1] in {"{", "["}:
             text = _JSON_KEY.sub(" ", text)
         self.add_names(text, file, at, 1.35 if len(output) < SHORT_OUTPUT else 1.0)

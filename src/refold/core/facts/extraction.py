@@ -359,10 +359,11 @@ def find_todos(messages: Sequence[Message], numbers: Sequence[int]) -> list[Fact
     """Find the todo items in these messages: those of check boxes and of plans, in order."""
     facts, links = FactCollector(), link(messages)
     for index, (message, at) in enumerate(zip(messages, numbers, strict=True)):
-        if "[" in message.text and (own := find_own_words(message)):
+        text = "" if message.role == "tool" else message.text
+        if "[" in text and (own := find_own_words(message)):
             facts.add_check_boxes(keep_ends(own, SAID_CHARS, 0.5), at, own=True)
-        elif "[" in message.text and find_speaker(message) == "assistant":
-            facts.add_check_boxes(keep_ends(message.text, SAID_CHARS, 0.5), at, own=False)
+        elif "[" in text and find_speaker(message) == "assistant":
+            facts.add_check_boxes(keep_ends(text, SAID_CHARS, 0.5), at, own=False)
         for place, call in enumerate(message.parts):
             if isinstance(call, ToolCall):
                 answer = links.answered.get((index, place))

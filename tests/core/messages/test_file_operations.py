@@ -602,6 +602,12 @@ REFUSED = [
     "<error>no match</error>",
     "Hunk #1 FAILED at 3.",
     "Can't write to a.py",
+    "Validation failed: todos[0].status",
+    "The arguments provided to the tool are invalid",
+    "No such tool available: TodoWrite",
+    "Todos were not updated",
+    "The plan was not accepted",
+    "Only one todo can be in_progress at a time.",
     "Could not find exact match. Please read the updated file and try again.",
     "Edit failed: no match. The file may have been changed, re-read it.",
     "Error: file not found. Was it moved or deleted?",
@@ -767,6 +773,7 @@ ACCEPTED = [
     "Could not acquire lock within 1s, retried, then wrote a.py",
     "Didn't find a trailing newline, added one",
     "Couldn't keep the BOM. a.py was saved without it.",
+    "Your plan was recorded. Items not named stay.",
 ]
 
 

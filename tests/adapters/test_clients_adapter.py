@@ -546,6 +546,16 @@ def test_usage_that_is_asked_for_in_the_extra_body_is_shown(provider):
     assert chunks[1][-1].usage.prompt_tokens > 0
 
 
+@pytest.mark.parametrize(
+    ("usage", "is_shown"), [({"include": True}, True), ({"include": False}, False), (1, False)]
+)
+def test_usage_that_is_asked_for_as_openrouter_has_it_is_shown(provider, usage, is_shown):
+    client = wrapped_client(provider)
+    *_, last = client.chat.completions.create(stream=True, extra_body={"usage": usage}, **CHAT)
+    assert (last.usage is not None) == is_shown
+    assert client.refold.stats().totals.requests == 1
+
+
 def test_a_history_in_the_extra_body_is_the_one_that_is_folded(provider):
     client = wrapped_client(provider)
     extra = {"messages": history(40), "temperature": openai.Omit(), "seed": 3}

@@ -482,6 +482,14 @@ class TestCheck:
         assert rules(call("a"), output("a"), call("a"), output("a")) == [(2, "duplicate-call-id")]
         assert rules(USER, call("a"), call("b"), output("a")) == [(2, "open-call")]
 
+    def test_an_approval_stands_behind_its_request(self):
+        request, response = BY_TYPE["mcp_approval_request"], BY_TYPE["mcp_approval_response"]
+        response = {**response, "approval_request_id": request["id"]}
+        assert rules(USER, request, response) == []
+        assert rules(USER, response) == [(1, "result-without-call")]
+        assert rules(USER, response, request) == [(1, "result-without-call")]
+        assert rules({"type": "item_reference", "id": "x"}, response) == []
+
     def test_calls_may_live_on_the_server(self):
         assert rules({"type": "item_reference", "id": "fc_1"}, output("a")) == []
 

@@ -77,6 +77,8 @@ def in_responses(kind, item):
         return [item, USER]
     if kind == "local_shell_call_output":
         return [USER, {**samples["local_shell_call"][0], "call_id": item["id"], "id": "ls"}, item]
+    if kind == "mcp_approval_response":
+        return [USER, {**samples["mcp_approval_request"][0], "id": item["approval_request_id"]}, item]
     base, _, ending = kind.rpartition("_output")
     partner = base if not ending and base else f"{kind}_output"
     if "call_id" in item and partner in samples:

@@ -8,6 +8,7 @@ import logging
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
+from types import SimpleNamespace
 
 import pytest
 from client_bodies import FILLER, ClaudeCode, Codex, Opencode
@@ -201,6 +202,19 @@ def test_another_process_sends_the_same_view(upstream, store):
     now = history_of(upstream.seen[-1].json)
     assert reply.header("x-refold-fold") == "ready"
     assert now[: len(last)] == last
+
+
+@pytest.mark.parametrize(("used", "more"), [(100, 1_000), (150, 1_500), (25_000, 1_000)])
+def test_a_report_of_what_is_not_in_the_history_does_not_grow_with_it(used, more):
+    """A document that was folded away and is counted all the same: the messages before are not its size."""
+    sizes = importlib.import_module("refold.gateway.history.sizes")
+    session = refold.open("s", store="memory:", format="openai")
+    session.prepare([{"role": "user", "content": "hi"}])
+    loaded = session.state.loaded
+    units = loaded.sums.units + 1_000 * loaded.counter.divisor - loaded.counter.per_conversation
+    came = sizes.HistorySize(2, "tip", units, loaded.counter)
+    budget = SimpleNamespace(used=used, breakdown=SimpleNamespace(total=100))
+    assert sizes.estimate_came(session, came, budget) == pytest.approx(used + more, abs=20)
 
 
 def test_a_pin_does_not_change_the_size_as_it_came(upstream, tmp_path):

@@ -201,6 +201,15 @@ def test_an_edit_is_a_branch_of_the_same_session(gateway, upstream, store):
     assert list(sizes(store).values()) == [8]  # seven, and one on the branch
 
 
+def test_a_name_that_came_once_does_not_take_over_the_client_s_session(gateway, upstream):
+    request = ClaudeCode().request(3)
+    own = play(gateway, upstream, request).header("x-refold-session")
+    named = play(gateway, upstream, request, **{"x-refold-session": "mine"}).header("x-refold-session")
+    again = play(gateway, upstream, request).header("x-refold-session")
+    later = play(gateway, upstream, ClaudeCode().request(4)).header("x-refold-session")
+    assert (named, again, later) == ("mine", own, own)
+
+
 def test_a_caller_may_name_its_session(gateway, upstream, store):
     reply = play(gateway, upstream, Opencode().request(2), **{"x-refold-session": "my.task:1"})
     assert reply.header("x-refold-session") == "my.task:1"
@@ -236,9 +245,10 @@ def test_a_history_at_the_provider_is_not_ours(gateway, upstream, store):
     for field, value in (("previous_response_id", "resp_1"), ("conversation", {"id": "conv_1"})):
         request = Codex().request(3)
         play(gateway, upstream, Request(request.path, request.headers, {**request.body, field: value}))
-    request = Codex().request(3)
-    request.body["input"].insert(4, {"type": "item_reference", "id": "rs_0"})
-    play(gateway, upstream, request)
+    for reference in ({"type": "item_reference", "id": "rs_0"}, {"id": "rs_0"}, {"type": None, "id": "rs_0"}):
+        request = Codex().request(3)
+        request.body["input"].insert(4, reference)
+        play(gateway, upstream, request)
     request = ClaudeCode().request(3)
     request.body["thread"] = {"type": "continue", "previous_message_id": "msg_1"}
     play(gateway, upstream, request)

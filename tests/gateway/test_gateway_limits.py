@@ -419,6 +419,7 @@ def test_beyond_this_machine_a_token_is_needed(upstream):
         "http://a b",
         "http://a:0",
         "http://a:x",
+        "http://a/v1/chat/completions",
     ],
 )
 def test_an_upstream_is_an_address(address):

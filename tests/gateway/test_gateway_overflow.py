@@ -75,6 +75,7 @@ REFUSALS = [
     ),
     pytest.param(Codex(words=500), answer_json(OPENAI, status=400), id="responses-400"),
     pytest.param(Codex(words=500), stream(event(CREATED) + event(FAILED)), id="responses-stream"),
+    pytest.param(Codex(words=500), answer_json({**FAILED["response"], "id": "r"}), id="responses-200"),
 ]
 
 
@@ -94,6 +95,60 @@ def test_the_caller_sees_a_success(gateway, upstream, client, refuse):
     body = upstream.seen[1].json
     assert refold.count(body.get("messages", body.get("input"))) < LIMIT_TOKENS
     assert refold.validate(body.get("messages", body.get("input")), format=None) == []
+
+
+def test_a_stream_that_repeats_long_instructions_is_read_to_its_refusal(gateway, upstream):
+    """OpenAI sends instructions and tools back, twice, before it refuses."""
+    request = Codex(words=500).request(STEPS)
+    request.body["instructions"] = "Écris du code. " * 3_000
+    echo = {"response": {**CREATED["response"], "instructions": request.body["instructions"]}}
+    events = [event({"type": f"response.{what}", **echo}) for what in ("created", "in_progress")]
+    error = {"code": "context_length_exceeded", "message": "Your input exceeds the context window."}
+    failed = event({"type": "response.failed", "response": {"status": "failed", "error": error}})
+    upstream.script = [stream(*events, failed), answer_json({"fine": True})]
+    assert play(gateway, request).json == {"fine": True}
+    assert len(upstream.seen) == 2
+
+
+@pytest.mark.parametrize(
+    ("client", "said"),
+    [
+        (Codex(words=500), event(CREATED) + event({"type": "response.output_text.delta", "delta": "So"})),
+        (
+            ClaudeCode(words=500),
+            event(START)
+            + event({"type": "content_block_delta", "delta": {"type": "text_delta", "text": "So"}}),
+        ),
+    ],
+    ids=["responses", "anthropic"],
+)
+def test_a_refusal_behind_words_helps_the_next_request(gateway, upstream, client, said):
+    refusal = event(FAILED if isinstance(client, Codex) else ANTHROPIC)
+    upstream.script = [stream(said, refusal), answer_json({"fine": True})]
+    request = client.request(STEPS)
+    first, second = (play(gateway, request) for _ in range(2))
+    assert first.body == said + refusal
+    assert (second.json, second.header("x-refold-fold")) == ({"fine": True}, "ready")
+    assert len(upstream.seen) == 2
+    assert len(upstream.seen[1].body) < LIMIT_TOKENS * 4 < len(request.bytes)
+
+
+@pytest.mark.parametrize("error", ["Overloaded", "413 Payload Too Large"])
+def test_another_failure_behind_words_changes_nothing(gateway, upstream, error):
+    failed = event(START) + event({"type": "content_block_stop"}) + event({"type": "error", "error": error})
+    upstream.script = [stream(failed), answer_json({"fine": True})]
+    request = ClaudeCode(words=500).request(STEPS)
+    assert play(gateway, request).body == failed
+    assert play(gateway, request).header("x-refold-fold") == "none"
+
+
+def test_a_second_request_has_no_key_of_the_first(gateway, upstream):
+    """A server that knows the key would answer with the refusal again."""
+    upstream.script = [answer_json(OPENAI, status=400), answer_json({"fine": True})]
+    request = Opencode(words=500).request(STEPS)
+    headers = [*request.headers.items(), ("Idempotency-Key", "stainless-1")]
+    assert send(gateway, "POST", request.path, request.bytes, headers).json == {"fine": True}
+    assert [seen.header("idempotency-key") for seen in upstream.seen] == ["stainless-1", None]
 
 
 def test_a_limit_below_that_of_a_beta_header_is_learned(gateway, upstream):

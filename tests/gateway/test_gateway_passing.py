@@ -272,6 +272,31 @@ def test_each_wire_has_its_own_upstream():
             assert [seen.path for seen in three.seen] == ["/upload/v1beta/files"]
 
 
+@pytest.mark.parametrize(
+    ("base", "root"),
+    [
+        ("", "/v1"),
+        ("/", "/v1"),
+        ("/v1/", "/v1"),
+        ("/api/paas/v4", "/api/paas/v4"),
+        ("/v1beta/openai/", "/v1beta/openai"),  # Gemini
+        ("/inference", "/inference"),  # GitHub Models
+        ("/openai/deployments/gpt-4o", "/openai/deployments/gpt-4o"),  # Azure
+        ("/v1/account/gateway/compat", "/v1/account/gateway/compat"),  # Cloudflare
+    ],
+)
+def test_a_path_of_an_openai_upstream_is_the_root_of_its_interface(base, root):
+    asked = ("/v1/chat/completions", "/chat/completions", "/openai/v1/models", "/v1/rerank")
+    with running_upstream() as upstream:
+        with running_gateway(upstream_openai=upstream.url + base) as gateway:
+            for path in asked:
+                send(gateway, "POST", path, b"{}")
+        arrived = [seen.path for seen in upstream.seen]
+    assert arrived == [
+        root + path for path in ("/chat/completions", "/chat/completions", "/models", "/rerank")
+    ]
+
+
 def test_no_field_header_or_query_names_an_upstream(gateway, upstream):
     """Where a key goes is the operator's matter: whoever listens elsewhere hears nothing."""
     names = ("api_base", "base_url", "api-base", "x-api-base", "x-forwarded-host", "x-original-url")

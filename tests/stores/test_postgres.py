@@ -500,7 +500,7 @@ def test_several_who_open_an_empty_database_make_its_tables_once(database):
 
     with ThreadPoolExecutor(6) as pool:
         list(pool.map(work, range(6)))
-    assert execute(database, "SELECT version FROM refold.migrations ORDER BY 1") == [(1,), (2,)]
+    assert execute(database, "SELECT version FROM refold.migrations ORDER BY 1") == [(1,), (2,), (3,)]
     assert execute(database, "SELECT count(*) FROM refold.notes") == [(6,)]
 
 
@@ -862,7 +862,7 @@ def test_without_the_library_the_extra_is_named(monkeypatch):
 def test_tables_of_a_newer_version_are_left_alone(database):
     open_store(database).close()
     execute(database, "INSERT INTO refold.migrations VALUES (99)")
-    with pytest.raises(LogTooNew, match="99 and this refold knows 2: upgrade"):
+    with pytest.raises(LogTooNew, match="99 and this refold knows 3: upgrade"):
         open_store(database)
 
 
@@ -881,6 +881,43 @@ def test_what_an_older_version_has_indexed_is_found(address, monkeypatch):
     assert found == [["a", "b"], ["a", "b"], ["a", "b"], ["b"], ["b"]]
 
 
+def test_words_of_older_tables_are_indexed_again(running, database, monkeypatch):
+    """By those who may write, of all tenants, also if policies bind whoever makes the tables."""
+    from refold.stores.postgres import schema, search
+
+    steps = schema.read_migrations(schema.PACKAGE)
+    execute(running.url, "CREATE ROLE maker LOGIN; CREATE ROLE reader LOGIN")
+    execute(database, f"ALTER DATABASE {database.partition('?')[0].rpartition('/')[2]} OWNER TO maker")
+    maker, reader = (database.replace("refold@", f"{role}@") for role in ("maker", "reader"))
+    older = {"scope": "one"}, {"scope": "two"}
+    with monkeypatch.context() as old:
+        old.setattr(schema, "read_migrations", lambda package: steps[:2])
+        old.setattr(search, "split_words", lambda text: re.findall(r"[^\W_]+", text))
+        for scope in older:
+            with closing(open_store(maker, **scope)) as store:
+                head = store.append("s", chain(r'{"a": "b\nzebra"}', r"caf\u00e9", r"\nzebra"), expect=None)
+    monkeypatch.setattr(search, "_TEXTS", search._TEXTS.replace(f"LIMIT {log.PAGE_ROWS}", "LIMIT 2"))
+    with closing(open_store(maker, scope="one")) as store:
+        store.append("s", [said("newer", after=None)], expect=head, at=START)
+        grants = (
+            "GRANT USAGE ON SCHEMA refold TO reader; GRANT SELECT ON ALL TABLES IN SCHEMA refold TO reader"
+        )
+        execute(maker, grants)
+        with closing(open_store(reader, scope="one")) as looking:
+            assert [hit.entry.text for hit in looking.search("newer")] == ["newer"]
+            assert looking.search("zebra") == []
+            assert store.search("zebra", session="other") == []
+            assert looking.search("zebra") == []
+            assert [len(store.search(word)) for word in ("zebra", "cafe", "newer")] == [2, 1, 1]
+            assert len(looking.search("zebra", session="s")) == 2
+        store.append("t", [said("newest")], expect=None)
+    marked = "SELECT scope, name, reindexed FROM refold.sessions ORDER BY id"
+    rows = [("one", b"s", None), ("two", b"s", 0), ("one", b"t", None)]
+    assert execute(database, marked) == rows
+    with closing(open_store(maker, scope="two")) as store:
+        assert len(store.search("zebra", session="s")) == 2
+
+
 def test_a_step_that_fails_leaves_nothing_behind(database, monkeypatch):
     from refold.stores.postgres import schema
 
@@ -893,7 +930,7 @@ def test_a_step_that_fails_leaves_nothing_behind(database, monkeypatch):
     open_store(database).close()
     monkeypatch.setattr(schema, "read_migrations", lambda package: [*steps, "CREATE TABLE refold.more ()"])
     open_store(database).close()
-    assert execute(database, "SELECT version FROM refold.migrations ORDER BY 1") == [(1,), (2,), (3,)]
+    assert execute(database, "SELECT version FROM refold.migrations ORDER BY 1") == [(1,), (2,), (3,), (4,)]
 
 
 def test_a_database_that_is_not_utf8_is_refused(running):

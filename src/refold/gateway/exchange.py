@@ -153,7 +153,9 @@ class Exchange:
         self.row.explain("refused for its size: folded harder and sent once more")
         is_taken = False
         try:
-            again = await self._send(self._make_outgoing(harder.body, is_text=True))
+            outgoing = self._make_outgoing(harder.body, is_text=True)
+            outgoing.headers.popall("Idempotency-Key", None)  # it stands for the body that was refused
+            again = await self._send(outgoing)
             is_refused = await _read_refusal(again, harder) is not None
             is_taken = not is_refused and (harder.undo is None or again.status < _FIRST_BAD_STATUS)
         finally:  # a caller may have left
@@ -258,11 +260,16 @@ class Exchange:
             if histories is not None and is_good:
                 found = reader.finish()
                 self.row.sizes.usage = describe_usage(found)
-                histories.observe(turn, self.route.wire, found, self.around.on_usage)
+                refusals = () if turn.fold == "failed" else reader.refusals
+                turn = replace(turn, fold="failed") if refusals else turn
+                # what came too late to be answered by a smaller request helps the next one
+                for report in (found, *refusals):
+                    histories.observe(turn, self.route.wire, report, self.around.on_usage)
 
 
 async def _read_refusal(answer: Answer, turn: Turn) -> Any | None:
     """Return a refusal that can be recovered; the history must be that of a session."""
     if turn.conversation is None and turn.late is None:
         return None
-    return await read_refusal(answer, is_folded=turn.body is not None)
+    beside = 0 if turn.split is None else turn.split.bytes_beside
+    return await read_refusal(answer, is_folded=turn.body is not None, beside=beside)

@@ -20,7 +20,7 @@ from refold.core.compaction.keep_rules import (
     find_turn_before,
     find_turn_starts,
 )
-from refold.core.messages.message import Message
+from refold.core.messages.message import Message, Opaque
 from refold.core.messages.tool_pairs import link
 from refold.testing import (
     assistant,
@@ -61,6 +61,27 @@ def test_a_call_and_its_result_in_one_message_hold_nothing():
     assert list(pairs_together([assistant(call_part("f", id="a"), result_part("a", "x")), user("hm")])) == []
 
 
+def carried(role="assistant", **value):
+    return Message(role, (Opaque("item", value),))
+
+
+def test_an_approval_stays_with_its_request_and_with_what_was_approved():
+    approval = carried("tool", approval_request_id="r1")
+    history = [carried(id="r1"), user("hm"), approval, carried(id="m1", approval_request_id="r1"), user("hi")]
+    assert find_cuts(history).legal == (0, 4, 5)
+    assert find_cuts([approval, carried(id="r1"), user("hi")]).legal == (0, 1, 2, 3)
+    assert link(history).bonds == {0: {2, 3}, 2: {0}, 3: {0}}
+
+
+def test_a_result_of_a_provider_s_own_tool_stays_with_its_call():
+    """Anthropic pauses a turn between them; in one message they hold nothing else."""
+    asked, found = Opaque("server_tool_use", {"id": "s1"}), Opaque("x_tool_result", {"tool_use_id": "s1"})
+    history = [Message("assistant", (asked,)), Message("assistant", (found,)), user("hi")]
+    assert find_cuts(history).legal == (0, 2, 3)
+    assert find_cuts([Message("assistant", (asked, found)), user("hi")]).legal == (0, 1, 2)
+    assert link([Message("assistant", (Opaque("text", "x"),))]).bonds == {}
+
+
 def test_a_result_stays_with_what_stands_before_it():
     history = [result("a", "x"), user("hi"), result("b", "y"), user(result_part("c", "z"), "by the way")]
     assert list(results_never_first(history)) == [(1, 2), (2, 3)]
@@ -77,6 +98,24 @@ def test_a_message_of_nothing_but_thinking_stays_with_the_next():
     ]
     assert list(reasoning_with_its_item(history)) == [(0, 1)]
     assert list(reasoning_with_its_item([user("hi"), assistant(thinking("hm")), call("f")])) == [(1, 2)]
+
+
+@pytest.mark.parametrize(
+    ("behind", "last"),
+    [
+        ((Opaque("code_interpreter_call", {}), "done"), 2),
+        ((Opaque("web_search_call", {}), Opaque("web_search_call", {}), "done"), 3),
+        ((Opaque("web_search_call", {}),), 1),
+        ((Opaque("compaction", {}), "done"), 1),
+        (("half", "done"), 1),
+    ],
+    ids=["call", "calls", "end", "compaction", "words"],
+)
+def test_reasoning_stays_with_what_follows_a_built_in_call(behind, last):
+    """An id of what follows implies it: OpenAI refuses one without the other."""
+    history = [assistant(thinking("hm")), *(assistant(part) for part in behind)]
+    assert list(reasoning_with_its_item(history)) == [(0, last)]
+    assert list(reasoning_with_its_item([*history[:2], user("go on")])) == [(0, 1)]
 
 
 def test_an_acknowledgement_stays_with_its_summary():

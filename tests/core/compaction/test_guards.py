@@ -106,6 +106,18 @@ def test_guards_add_up():
 # -- partners ----------------------------------------------------------------------------------------------
 
 
+def test_an_approval_brings_its_request():
+    parts = (
+        {"id": "r1"},
+        {"approval_request_id": "r1"},
+        {"id": "m1", "approval_request_id": "r1"},
+        {"id": "z"},
+    )
+    history = [Message("assistant", (Opaque("item", value),)) for value in parts]
+    assert kept("pins", history=history, pins=[1]) == [0, 1, 2]
+    assert kept("pins", history=history, pins=[3]) == [3]
+
+
 def test_a_call_is_kept_with_its_results_and_a_result_with_its_call():
     assert kept("pins", pins=[2]) == [2, 3]
     assert kept("pins", pins=[3]) == [2, 3]

@@ -573,3 +573,26 @@ def test_reasoning_leaves_unless_something_of_its_turn_follows(items, left):
     assert list(refold.repair(items, "responses").messages) == left
     if items[-1] is not THOUGHT:
         assert refold.validate(left, "responses") == []
+
+
+# -- approvals -------------------------------------------------------------------------------------------------
+
+REQUESTED = {"type": "mcp_approval_request", "id": "r1", "server_label": "s", "name": "f", "arguments": "{}"}
+APPROVED = {"type": "mcp_approval_response", "approval_request_id": "r1", "approve": True}
+DONE = {**REQUESTED, "type": "mcp_call", "id": "m1", "approval_request_id": "r1", "output": "x"}
+AT_PROVIDER = {"type": "item_reference", "id": "msg_1"}
+
+
+@pytest.mark.parametrize(
+    ("items", "left"),
+    [
+        ([ASKED, APPROVED, DONE], [ASKED, DONE]),
+        ([ASKED, REQUESTED, APPROVED, DONE], [ASKED, REQUESTED, APPROVED, DONE]),
+        ([ASKED, REQUESTED, ASKED], [ASKED, REQUESTED, ASKED]),
+        ([AT_PROVIDER, APPROVED], [AT_PROVIDER, APPROVED]),
+    ],
+    ids=["cut off", "whole", "not answered", "at the provider"],
+)
+def test_an_approval_leaves_if_its_request_is_not_there(items, left):
+    assert list(refold.repair(items, "responses").messages) == left
+    assert refold.validate(left, "responses") == []

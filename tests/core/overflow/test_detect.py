@@ -106,6 +106,8 @@ POSITIVE = [
     ("llamacpp", None, None, "HTTP 400: the request exceeds the available context size, try increasing it"),
     ("llamacpp", 4096, 6030, "Requested tokens (6030) exceed context window of 4096"),
     ("lmstudio", 4096, 5012, "The number of tokens to keep from the initial prompt is greater than the context length (n_keep: 5012>= n_ctx: 4096). Try to load the model with a larger context length, or provide a shorter input."),
+    ("lmstudio", 4096, 15857, "Trying to keep the first 15857 tokens when context the overflows. However, the model is loaded with context length of only 4096 tokens, which is not enough. Try to load the model with a larger context length, or provide a shorter input."),
+    ("lmstudio", 4096, 6547, "Trying to keep the first 6547 tokens when context overflows. However, the model is loaded with a context length of only 4096 tokens, which is not enough."),
     ("lmstudio", None, None, "Context size has been exceeded."),
     ("minimax", None, None, "invalid params, context window exceeds limit (2013)"),
     ("moonshot", 131072, 138011, "Invalid request: Your request exceeded model token limit: 131072 (requested: 138011)"),

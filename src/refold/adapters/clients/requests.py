@@ -74,10 +74,10 @@ class ClientRequest:
         if tools is not None and not isinstance(tools, list):
             tools = body["tools"] = list(tools)
         options = body.get("stream_options") or {}
-        hides_usage = bool(
-            arguments.get("stream") and not door.reports_usage and "include_usage" not in options
-        )
-        if hides_usage:
+        adds_usage = arguments.get("stream") and not door.reports_usage and "include_usage" not in options
+        asked = body.get("usage")  # as OpenRouter has it
+        hides_usage = bool(adds_usage and not (isinstance(asked, Mapping) and asked.get("include")))
+        if adds_usage:
             body["stream_options"] = {**options, "include_usage": True}
         beside = {"system": body.get(door.system) or None, "tools": tools}
         arguments = {**arguments, "body": body, "options": _keep_unread(arguments.get("options") or {})}

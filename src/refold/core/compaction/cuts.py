@@ -11,8 +11,9 @@ from functools import partial
 from itertools import accumulate
 from typing import Final
 
-from refold.core.messages.message import Message, Thinking, ToolResult
+from refold.core.messages.message import Message, Opaque, Thinking, ToolResult
 from refold.core.messages.tool_pairs import Links, last_unit, link, open_calls
+from refold.core.messages.unread import is_compaction
 
 Range = tuple[int, int]
 """First and last index of messages that stay together."""
@@ -20,10 +21,13 @@ Rule = Callable[[Sequence[Message]], Iterator[Range]]
 
 
 def pairs_together(messages: Sequence[Message], links: Links | None = None) -> Iterator[Range]:
-    """Yield each message with calls together with the results that answer it, by id."""
-    for (result, _), (call, _) in (links or link(messages)).answers.items():
+    """Yield each message with calls together with the results that answer it, by id; so with approvals."""
+    links = links or link(messages)
+    for (result, _), (call, _) in links.answers.items():
         if result != call:
             yield min(call, result), max(call, result)
+    for index, others in links.bonds.items():
+        yield index, max(index, *others)
 
 
 def results_never_first(messages: Sequence[Message]) -> Iterator[Range]:
@@ -36,10 +40,19 @@ def results_never_first(messages: Sequence[Message]) -> Iterator[Range]:
 
 
 def reasoning_with_its_item(messages: Sequence[Message]) -> Iterator[Range]:
-    """Yield each message that is nothing but thinking together with the one it led to."""
+    """Yield each message that is nothing but thinking together with what it led to, over built-in calls."""
     for index in range(len(messages) - 1):
         if is_only_thinking(messages[index]):
-            yield index, index + 1
+            last = index + 1
+            while last + 1 < len(messages) and is_built_in(messages[last], messages[last + 1]):
+                last += 1
+            yield index, last
+
+
+def is_built_in(message: Message, following: Message) -> bool:
+    """True if a provider's own call goes on in the same answer: what follows may refer to its thinking."""
+    is_call = message.role == following.role == "assistant" and bool(message.parts)
+    return is_call and all(type(part) is Opaque for part in message.parts) and not is_compaction(message)
 
 
 def is_only_thinking(message: Message) -> bool:

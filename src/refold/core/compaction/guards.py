@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from refold.core.compaction.cuts import HistoryIndex, is_only_thinking
-from refold.core.messages.message import Message, ToolCall, ToolResult
+from refold.core.messages.message import Message, Opaque, ToolCall, ToolResult
 from refold.core.messages.speakers import find_user_turns
 from refold.core.messages.unread import find_unread, is_compaction
 from refold.errors import RefoldError
@@ -128,7 +128,7 @@ def _find_newest_words(
 
 
 def _find_partners(index: HistoryIndex, at: int) -> Iterator[int]:
-    """Find the messages that stay with this one: its calls or results, and its reasoning."""
+    """Find the messages that stay with this one: its calls or results, approvals, and reasoning."""
     messages = index.messages
     for place, part in enumerate(messages[at].parts):
         if isinstance(part, ToolCall | ToolResult):
@@ -136,6 +136,8 @@ def _find_partners(index: HistoryIndex, at: int) -> Iterator[int]:
             other = links.answers.get((at, place)) or links.answered.get((at, place))
             if other is not None:
                 yield other[0]
+        elif isinstance(part, Opaque):
+            yield from index.links.bonds.get(at, ())
     if at and is_only_thinking(messages[at - 1]):
         yield at - 1
     if at + 1 < len(messages) and is_only_thinking(messages[at]):

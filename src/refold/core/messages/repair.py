@@ -2,7 +2,8 @@
 
 A correct cut needs no repair. This is deterministic and idempotent, and returns the same list if nothing was
 wrong. A dead call gets a result that says so. A stray result gets a call, or leaves. A result in the wrong
-place moves behind its call. Of two results of one call the first wins. Reasoning that led to nothing leaves.
+place moves behind its call. Of two results of one call the first wins. Reasoning that led to nothing leaves,
+and so does an approval of a request that is not there.
 """
 
 from collections.abc import Mapping, Sequence
@@ -56,7 +57,7 @@ def repair_tool_pairs(
     links: Links | None = None,
 ) -> RepairedPairs:
     """Put a result behind every dead call and a call before every stray result, as the format wants it."""
-    messages, links = _drop_lone_reasoning(messages, shape, links)
+    messages, links = _drop_lone_items(messages, shape, links)
     waiting = open_calls(messages, links, across_messages=shape.results_anywhere)
     dead = {place: call for place, call in links.unanswered.items() if place[0] not in waiting}
     misplaced = _find_misplaced(messages, links, shape)
@@ -97,11 +98,12 @@ def repair_tool_pairs(
 # -- what is wrong -----------------------------------------------------------------------------------------
 
 
-def _drop_lone_reasoning(
+def _drop_lone_items(
     messages: Sequence[Message], shape: Shape, links: Links | None
 ) -> tuple[Sequence[Message], Links]:
-    """Return the list without reasoning items that no item of their turn follows, and its links."""
-    lone: set[int] = set()
+    """Return the list without reasoning that no item of its turn follows and answers to nothing, linked."""
+    links = link(messages) if links is None else links
+    lone = set(links.strays)
     is_followed = True  # one at the end may still lead to something
     for at in range(len(messages) - 1, -1, -1):
         wire = messages[at].wire
@@ -110,8 +112,9 @@ def _drop_lone_reasoning(
         else:
             is_followed = messages[at].role == "assistant"
     if lone:
-        messages, links = [message for at, message in enumerate(messages) if at not in lone], None
-    return messages, link(messages) if links is None else links
+        messages = [message for at, message in enumerate(messages) if at not in lone]
+        links = link(messages)
+    return messages, links
 
 
 def _find_misplaced(messages: Sequence[Message], links: Links, shape: Shape) -> list[Place]:

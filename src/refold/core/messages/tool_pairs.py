@@ -4,16 +4,24 @@ A result belongs to the nearest call before it with its id. Ids may be used agai
 message that share an id are answered in order. A result with no call before it belongs to a later call that
 has no other result. Calls of one message are one unit. A call without a result is *open* if only results of
 its unit stand behind it (the agent is about to run it), else it is *dead*.
+
+Items that are carried whole may name each other as well: an approval names the request that it answers, and
+so does the call that was approved.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
-from refold.core.messages.message import Message, Thinking, ToolCall, ToolResult
+from refold.core.messages.message import Message, Opaque, Thinking, ToolCall, ToolResult
 
 Place: TypeAlias = tuple[int, int]
 """Index of a message, and of a part in it."""
+_APPROVED: Final = "approval_request_id"
+_NAMING: Final = (_APPROVED, "tool_use_id")
+"""Fields with which a carried item names the `id` of another: in Responses, and of Anthropic's own tools."""
+_REFERENCE: Final = "item_reference"
+"""Kind of an item that stands for one at the provider."""
 
 
 @dataclass(slots=True)
@@ -28,6 +36,10 @@ class Links:
     """Results without a call, and second results of one call."""
     unanswered: dict[Place, ToolCall] = field(default_factory=dict)
     """Calls without a result."""
+    bonds: dict[int, set[int]] = field(default_factory=dict)
+    """Messages that name each other's carried items, so that they stay or go together; both ways."""
+    strays: set[int] = field(default_factory=set)
+    """Approvals of a request that is not there."""
 
     def join(self, result: Place, call: Place) -> None:
         """Record that a result answers a call."""
@@ -35,12 +47,29 @@ class Links:
         self.answered[call] = result
         del self.unanswered[call]
 
+    def bind(self, messages: Sequence[Message], carried: Sequence[tuple[int, Opaque]]) -> None:
+        """Record which carried items name each other; takes those that are objects, with their messages."""
+        places: dict[str, int] = {}
+        for index, item in carried:
+            named = [name for key in _NAMING if isinstance(name := item.value.get(key), str)]
+            for other in {places[name] for name in named if name in places} - {index}:
+                self.bonds.setdefault(other, set()).add(index)
+                self.bonds.setdefault(index, set()).add(other)
+            is_answer = _APPROVED in item.value and messages[index].role == "tool"
+            if is_answer and places.keys().isdisjoint(named):
+                self.strays.add(index)
+            if isinstance(name := item.value.get("id"), str):
+                places[name] = index
+        if any(item.kind == _REFERENCE for _, item in carried):  # the request may be at the provider
+            self.strays.clear()
+
 
 def link(messages: Sequence[Message]) -> Links:
     """Match results with calls by id in one pass; linear in the number of parts."""
     links = Links()
     calls: dict[str, list[Place]] = {}
     early: list[Place] = []
+    carried: list[tuple[int, Opaque]] = []
     for index, message in enumerate(messages):
         for place, part in enumerate(message.parts):
             if type(part) is ToolCall:
@@ -59,6 +88,9 @@ def link(messages: Sequence[Message]) -> Links:
                     # An empty list means that the calls of this id are answered: a second result stays
                     # an orphan and never takes a later call's place.
                     early += [(index, place)] if waiting is None else []
+            elif type(part) is Opaque and isinstance(part.value, dict):
+                carried.append((index, part))
+    links.bind(messages, carried)
     first_unanswered = {call.id: place for place, call in reversed(links.unanswered.items())}
     for orphan in early:
         if (call := first_unanswered.pop(links.orphans[orphan].call_id, None)) is not None:

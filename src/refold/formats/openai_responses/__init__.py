@@ -3,7 +3,7 @@
 Each item is one message: a `message` (its type may be missing), a call (assistant), an output (tool), a
 reasoning item (assistant). Items of hosted tools, references and unknown types are carried whole. Calls and
 outputs are recognised by the end of their type (`_call`, `_call_output`) and a `call_id`, so that new ones
-pair as well.
+pair as well. An approval names its request, and stays with it.
 """
 
 from typing import Final

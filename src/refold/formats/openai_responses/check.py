@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from refold.core.messages.message import Message, Opaque, Thinking, ToolCall, ToolResult
+from refold.core.messages.tool_pairs import link
 from refold.core.messages.unread import FAILED_COMPACTION
 from refold.core.messages.wire_rules import Problem
 from refold.formats.openai_responses.read import NAME, role_of_item
@@ -20,6 +21,8 @@ def check(messages: Sequence[Message]) -> list[Problem]:
         adjacent=False,
         unique=True,
     )
+    strays = "no request before this approval has the id that it names"
+    pairs += [Problem(index, "result-without-call", strays) for index in link(messages).strays]
     parts = (part for message in messages for part in message.parts)
     if any(isinstance(part, Opaque) and part.kind == "item_reference" for part in parts):
         # the call may be one that the server remembers

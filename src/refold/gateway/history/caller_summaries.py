@@ -13,14 +13,19 @@ from typing import Any, ClassVar, Final
 from refold.clients import Client, open_client
 from refold.core.compaction.flow import Answer, Ask
 from refold.errors import AnswerFailed, RefoldError, StoreError, describe_fault
-from refold.gateway.http.routes import VERSION, has_version
+from refold.gateway.http.routes import find_root
 from refold.gateway.http.upstream_addresses import leads_inside
+from refold.gateway.virtual_keys import Upstream
 from refold.session.session import Session
 
 _LOGGER: Final = logging.getLogger("refold.gateway")
 _SCHEMES: Final = {"anthropic": "anthropic", "openai": "openai", "responses": "responses"}
 """The client of each wire: a summary is asked in the wire of its conversation."""
-_UPSTREAMS: Final = {"anthropic": "anthropic", "openai": "openai", "responses": "openai"}
+_UPSTREAMS: Final[Mapping[str, Upstream]] = {
+    "anthropic": "anthropic",
+    "openai": "openai",
+    "responses": "openai",
+}
 _VARIABLES: Final = {
     "anthropic": ("ANTHROPIC_BASE_URL", "ANTHROPIC_API_KEY"),
     "openai": ("OPENAI_BASE_URL", "OPENAI_API_KEY"),
@@ -129,9 +134,7 @@ class CallerSummariser:
     def _open(self, access: Access) -> Client:
         """Return a client with this key; the environment of the process is not read."""
         base, key = _VARIABLES[self.provider]
-        address = access.endpoint.rstrip("/")
-        address += "" if has_version(address) else VERSION
-        variables = {base: address, key: access.key}
+        variables = {base: find_root(self.provider, access.endpoint), key: access.key}
         return open_client(self.name, total_seconds=self._seconds, environment=variables)
 
 

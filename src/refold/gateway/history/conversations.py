@@ -229,7 +229,7 @@ class Conversations:
 
     def _find_open(self, request: HistoryRequest, history: NamedHistory) -> Conversation | None:
         """Return the conversation that the caller names, or that ends where the history goes on."""
-        found = self._known.find(history.names)
+        found = self._known.find(history.names, request.hints.client)
         name = request.hints.session or (found and found.name)
         return self._get(name, request) if name else None
 

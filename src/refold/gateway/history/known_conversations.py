@@ -100,9 +100,15 @@ class KnownConversations:
                 self._by_tip.pop(tip, None)
         return known
 
-    def find(self, names: Sequence[str]) -> Conversation | None:
-        """Return the conversation that ended at one of the newest messages of a list."""
+    def find(self, names: Sequence[str], hint: str = "") -> Conversation | None:
+        """Return the conversation that ended at one of the newest messages of a list.
+
+        hint   name of the one that is meant if several end there
+        """
+        hinted = self._known.get(hint)
         for name in reversed(names[-_NEWEST_NAMES:]):
+            if hinted is not None and name in hinted.tips:
+                return hinted
             if name in self._by_tip:
                 return self._known.get(self._by_tip[name])
         return None

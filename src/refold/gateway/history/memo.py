@@ -13,6 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from refold.core.log.entries import ROOT, hash_entry
+from refold.core.messages.message import Opaque
 from refold.errors import FormatError
 from refold.formats import Format
 from refold.session.state.request_context import ReadMessage
@@ -115,9 +116,9 @@ class MessageMemo:
         """Read a message that is new, and add it to those that were read."""
         _, parent, text = key
         value = _READ(text.decode("utf-8", "surrogatepass"))  # a fifth less than `loads` takes
-        if isinstance(value, dict) and value.get("type") == "item_reference":
-            raise FormatError("a part of the history is at the provider")
         (message,) = wire.parse([value])
+        if any(isinstance(part, Opaque) and part.kind == "item_reference" for part in message.parts):
+            raise FormatError("a part of the history is at the provider")
         known = KnownMessage(
             hash_entry(parent, "said", value, number),
             value,

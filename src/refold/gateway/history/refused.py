@@ -17,26 +17,35 @@ from refold.session.chunks import ProviderChunks
 HELD_SECONDS: Final = 2.0
 HELD_BYTES: Final = 64 * 1024
 """The most that is held back: a model that thinks for long is not to look as if nothing came."""
+_ECHOES: Final = 4
+"""How often a beginning may hold what a request has beside its history: OpenAI repeats instructions and tools
+in two events, and a letter that is escaped takes about twice its bytes."""
+_FAILED: Final = b'"failed"'
 _ERROR_BYTES: Final = 1024 * 1024
 _ERROR_SECONDS: Final = 30.0
 _NEVER_SIZE: Final = frozenset({401, 403, 404, 408, 409, 429})
 """Statuses that say something else, whatever their words are."""
 
 
-async def read_refusal(answer: Answer, *, is_folded: bool) -> Any | None:
+async def read_refusal(answer: Answer, *, is_folded: bool, beside: int = 0) -> Any | None:
     """Return a refusal that a smaller or simpler request may answer, as `observe` takes it; else None.
 
     is_folded   True if the upstream got a view of ours: then it may refuse what a fold has left behind
+    beside      bytes of the request beside its history
     """
     if answer.status >= 400:  # RFC 9110: the client's or the server's error
         if answer.status in _NEVER_SIZE or answer.is_stream:
             return None
         text = await answer.hold(seconds=_ERROR_SECONDS, max_bytes=_ERROR_BYTES, look=lambda _piece: False)
         return _read_error(answer, text, is_folded=is_folded)
-    if not answer.is_stream:
-        return None
     reader = _FirstEvents(is_folded=is_folded)
-    await answer.hold(seconds=HELD_SECONDS, max_bytes=HELD_BYTES, look=reader.look)
+    look = reader.look if answer.is_stream else lambda _piece: False
+    if answer.is_stream or answer.wire == "responses":
+        text = await answer.hold(seconds=HELD_SECONDS, max_bytes=HELD_BYTES + _ECHOES * beside, look=look)
+        if not answer.is_stream and _FAILED in text:  # a response may fail behind its 200
+            value = _parse(text)
+            is_failed = isinstance(value, dict) and value.get("status") == "failed"
+            return value if is_failed and _is_refusal(value, is_folded=is_folded) else None
     return reader.refusal
 
 

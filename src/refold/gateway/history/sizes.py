@@ -9,6 +9,7 @@ from refold.core.compaction.budget import Budget
 from refold.core.compaction.policy import Policy
 from refold.core.overflow.detect import overflow
 from refold.core.overflow.learned_windows import SHARE
+from refold.core.tokens.calibration import LEAST_RATIO, MOST_RATIO
 from refold.core.tokens.counting import Counter
 from refold.gateway.history.memo import NamedHistory
 from refold.gateway.history.split import SplitBody
@@ -58,8 +59,9 @@ def estimate_came(session: Session, came: HistorySize, budget: Budget | None) ->
     loaded, counter = session.state.loaded, came.counter
     units = loaded.sums.units - _count_shown(session) + came.units + counter.per_conversation
     more = counter.tokens(units) - loaded.tokens
-    counted = budget.breakdown.total
-    return budget.used + max(0, round(more * budget.used / counted if counted else more))
+    ratio = budget.used / (budget.breakdown.total or 1)
+    # beyond these bounds a report counts something that is not in the history, which does not grow with it
+    return budget.used + max(0, round(more * (ratio if LEAST_RATIO <= ratio <= MOST_RATIO else 1)))
 
 
 def _count_shown(session: Session) -> int:

@@ -57,6 +57,11 @@ class SplitBody:
         """The tools, unread."""
         return self.fields.get("tools")
 
+    @property
+    def bytes_beside(self) -> int:
+        """Bytes of what stands beside the history."""
+        return sum(map(len, self.fields.values()))
+
     def read(self, name: str) -> Any:
         """Return the value of a field; None if there is none."""
         raw = self.fields.get(name)

@@ -1,14 +1,18 @@
-"""Read the usage from an answer that passes by; only events with usage are parsed."""
+"""Read the usage from an answer that passes by, and a failure; only events that have one are parsed."""
 
 import json
 from typing import Any, Final
 
+from refold.core.overflow.detect import is_vague
 from refold.core.tokens.usage import read_usage
+from refold.session.chunks import ProviderChunks
 
 MAX_BYTES: Final = 8 * 1024 * 1024
 """Bytes of an answer, or of one event, that are looked at; a longer one tells no usage. Answers of models
 have some 100 kB."""
 _USAGE: Final = b'"usage"'
+_TELLING: Final = {_USAGE: b'"usage":null', b'"error"': b'"error":null'}
+"""Fields of events that are read, and how a field without a value is written."""
 _KEPT: Final = ("model", "stop_reason", "status")
 
 
@@ -21,10 +25,12 @@ class UsageReader:
         self._size = 0
         """Bytes of the answer, or of the event of a stream that has not ended yet."""
         self._found: dict[str, Any] = {}
+        self.refusals: list[Any] = []
+        """Events of a stream with which a history was refused."""
 
     def feed(self, piece: bytes) -> None:
         """Look at a piece of the answer."""
-        if self._is_stream and not self._pieces and piece.endswith(b"\n\n") and _USAGE not in piece:
+        if self._is_stream and not self._pieces and piece.endswith(b"\n\n") and not _may_tell(piece):
             return  # whole events without usage: nearly every piece of a stream
         self._size += len(piece)
         if self._size > MAX_BYTES:
@@ -52,15 +58,19 @@ class UsageReader:
         if len(rest) > MAX_BYTES:
             rest = b""
         self._pieces, self._size = [rest] if rest else [], len(rest)
-        if mark and _USAGE in whole:
+        if mark and _may_tell(whole):
             for event in whole.split(b"\n\n"):
                 self._read_event(event)
 
     def _read_event(self, event: bytes) -> None:
-        if _USAGE not in event or b'"usage":null' in event:
+        if all(name not in event or null in event for name, null in _TELLING.items()):
             return
         lines = (line[5:].strip() for line in event.splitlines() if line.startswith(b"data:"))
-        self._take(_parse(b"\n".join(lines)))
+        value = _parse(b"\n".join(lines))
+        self._take(value)
+        if not self.refusals and isinstance(value, dict):
+            refusal = ProviderChunks().find_refusal(value)
+            self.refusals += [] if refusal is None or is_vague(refusal) else [refusal]
 
     def _take(self, value: Any) -> None:
         """Take over what a JSON answer or an event tells; events of one stream add to each other."""
@@ -83,6 +93,10 @@ def describe_usage(answer: dict[str, Any] | None) -> dict[str, int] | None:
         return None
     names = ("input", "output", "cache_read", "cache_write")
     return {name: getattr(usage, name) for name in names}
+
+
+def _may_tell(text: bytes) -> bool:
+    return any(name in text for name in _TELLING)
 
 
 def _parse(text: bytes) -> Any:

@@ -100,7 +100,7 @@ class Answer:
     """An upstream's answer that is passed on; what was read of it already goes first."""
 
     def __init__(self, upstream: aiohttp.ClientResponse, options: GatewayOptions, wire: str) -> None:
-        self.upstream, self._wire = upstream, wire
+        self.upstream, self.wire = upstream, wire
         self.held: list[bytes] = []
         self.lost = False
         """True if the upstream was lost before the end."""
@@ -210,7 +210,7 @@ class Answer:
         """Tell a reader of whole events that the rest is lost; else the connection breaks."""
         # a length that the upstream named has no room for one event more
         if self.is_stream and self._end == _EVENT_END and "Content-Length" not in self.upstream.headers:
-            await response.write(write_error_event(self._wire, *LOST))
+            await response.write(write_error_event(self.wire, *LOST))
             await response.write_eof()
         elif request.transport is not None:
             request.transport.abort()

@@ -8,10 +8,11 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
+from urllib.parse import urlsplit
 
 from refold.gateway.virtual_keys import Upstream
 
-_FOLDED: Final[Mapping[str, tuple[Upstream, str]]] = {
+FOLDED: Final[Mapping[str, tuple[Upstream, str]]] = {
     "/chat/completions": ("openai", "openai"),
     "/responses": ("openai", "responses"),
     "/messages": ("anthropic", "anthropic"),
@@ -85,7 +86,7 @@ def find_route(method: str, path: str, headers: Mapping[str, str]) -> Route:
             break
     versioned = path.startswith(f"{VERSION}/")
     path = path.removeprefix(VERSION) if versioned else path
-    folded = _FOLDED.get(path)
+    folded = FOLDED.get(path)
     if folded is not None and named in (None, folded[0]):
         wire = folded[1] if method == "POST" else ""
         return Route(folded[0], path, versioned, wire, counts=path == _COUNTS, known=True)
@@ -100,17 +101,22 @@ def find_route(method: str, path: str, headers: Mapping[str, str]) -> Route:
 
 
 def join_address(base: str, route: Route) -> str:
-    """Return the address of a route at an upstream whose address ends with a version or stands before it.
+    """Return the address of a route at an upstream.
 
-    >>> join_address("https://api.openai.com/v1", find_route("POST", "/chat/completions", {}))
-    'https://api.openai.com/v1/chat/completions'
+    >>> join_address("https://models.github.ai/inference", find_route("POST", "/v1/chat/completions", {}))
+    'https://models.github.ai/inference/chat/completions'
+    """
+    is_short = route.known and route.upstream != "gemini"  # known paths of the others may leave it out
+    needs_version = route.versioned or is_short
+    return (find_root(route.upstream, base) if needs_version else base.rstrip("/")) + route.path
+
+
+def find_root(upstream: Upstream, base: str) -> str:
+    """Return the address behind which an upstream has its paths: it ends with a version, or is one's own.
+
+    Any path of an OpenAI upstream is the operator's word for it, as it is in the SDKs, which put
+    `/chat/completions` behind it. The SDKs of the others put `/v1/messages` behind theirs.
     """
     base = base.rstrip("/")
-    is_short = route.known and route.upstream != "gemini"  # known paths of the others may leave it out
-    needs_version = not has_version(base) and (route.versioned or is_short)
-    return base + (VERSION if needs_version else "") + route.path
-
-
-def has_version(base: str) -> bool:
-    """True if the address of an upstream ends with a version, such as `/v1`."""
-    return _ENDS_WITH_VERSION.fullmatch(base[base.rfind("/") :]) is not None
+    is_root = _ENDS_WITH_VERSION.fullmatch(base[base.rfind("/") :]) is not None
+    return base if is_root or (upstream == "openai" and urlsplit(base).path) else base + VERSION

@@ -19,7 +19,7 @@ from refold.stores.paths import require_head
 from refold.stores.postgres.changes import TELL, tell_values
 from refold.stores.postgres.connections import Connection
 from refold.stores.postgres.log import NOW, parse_head_row, read_head
-from refold.stores.postgres.search import index_text
+from refold.stores.postgres.search import insert_words
 from refold.stores.text import encode_text, name_hash
 
 _BATCH_ROWS: Final = 1000
@@ -32,11 +32,6 @@ _ENTRIES: Final = """
         (scope, session, line, batch, seq, name, parent, kind, body, said, text, about, at)
     SELECT %s, %s, %s, %s, * FROM unnest(%b::bigint[], %b::text[], %b::text[], %b::text[], %b::text[],
                                          %b::bigint[], %b::bytea[], %b::text[], %b::float8[])
-"""
-_WORDS: Final = """
-    INSERT INTO refold.words (scope, session, seq, lexemes)
-    SELECT %s, %s, seq, to_tsvector('refold.words', words)
-    FROM unnest(%b::bigint[], %b::text[]) AS t (seq, words)
 """
 _MOVE: Final = f"""
     UPDATE refold.sessions SET line = %(line)s, seq = %(seq)s, head = %(head)s, said = %(said)s,
@@ -247,7 +242,6 @@ class Append:
                     *([getattr(e, part) for e in batch] for part in ("about", "at")),
                 ],
             )
-            words = {seq: text for seq, e in zip(seqs, batch, strict=True) if (text := index_text(e.text))}
-            if words:
-                connection.execute(_WORDS, [self.scope, session.id, list(words), list(words.values())])
+            texts = zip(seqs, (e.text for e in batch), strict=True)
+            insert_words(connection, self.scope, session.id, texts)
             start = end

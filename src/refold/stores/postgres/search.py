@@ -4,12 +4,19 @@ Texts are split into words here and not by the server, whose parser takes `src/m
 case only as its locale does. The server stems the words as English. It can index at most a megabyte of words
 for an entry and no word of two kilobytes. Of a text with more different words the later ones are not found;
 nothing else is left out.
+
+The words of entries are indexed as they are appended. A version with other words marks each session, and the
+next search in it indexes its entries again first.
 """
 
+from collections.abc import Iterable
+from contextlib import suppress
 from typing import Final
 
+from psycopg import errors
+
 from refold.stores.postgres.connections import Connection
-from refold.stores.postgres.log import Row
+from refold.stores.postgres.log import PAGE_BYTES, PAGE_ROWS, Row, decode_damaged_text
 from refold.stores.text import separate_words
 from refold.stores.word_index import WORD, split_words
 
@@ -45,6 +52,25 @@ _SEARCH: Final = """
     ORDER BY hit.words DESC, hit.rank DESC, hit.session DESC, hit.seq DESC
 """
 
+# An entry that was appended after its session was marked has its words already.
+_WORDS: Final = """
+    INSERT INTO refold.words (scope, session, seq, lexemes)
+    SELECT %s, %s, seq, to_tsvector('refold.words', words)
+    FROM unnest(%b::bigint[], %b::text[]) AS t (seq, words)
+    ON CONFLICT DO NOTHING
+"""
+_MARKED: Final = """
+    SELECT id, reindexed FROM refold.sessions
+    WHERE scope = %(scope)s AND reindexed IS NOT NULL AND (%(key)s::bytea IS NULL OR key = %(key)s)
+    ORDER BY id LIMIT 1
+"""
+_TEXTS: Final = f"""
+    SELECT seq, text FROM (
+        SELECT seq, text, sum(octet_length(text)) OVER (ORDER BY seq) - octet_length(text) AS before
+        FROM refold.entries WHERE scope = %s AND session = %s AND seq > %s ORDER BY seq LIMIT {PAGE_ROWS}
+    ) AS page WHERE before < {PAGE_BYTES} ORDER BY seq
+"""  # noqa: S608  # put together of constants
+
 
 def index_text(text: str) -> str:
     """Return the words of a text that the server indexes."""
@@ -61,16 +87,41 @@ def index_text(text: str) -> str:
     return " ".join(kept)
 
 
+def insert_words(connection: Connection, scope: str, session: int, texts: Iterable[tuple[int, str]]) -> None:
+    """Insert the words of some entries, which are given by their place in the session."""
+    words = {seq: words for seq, text in texts if (words := index_text(text))}
+    if words:
+        connection.execute(_WORDS, [scope, session, list(words), list(words.values())])
+
+
+def _index_again(connection: Connection, scope: str, key: bytes | None) -> None:
+    """Index the entries of marked sessions again, a page at a time, so that nobody waits for long."""
+    values = {"scope": scope, "key": key}
+    while connection.execute(_MARKED, values).fetchone():
+        with connection.transaction():
+            for session, through in connection.execute(f"{_MARKED} FOR UPDATE", values).fetchall():
+                rows = connection.execute(_TEXTS, [scope, session, through], binary=True).fetchall()
+                texts = ((seq, decode_damaged_text(text)) for seq, text in rows)
+                insert_words(connection, scope, session, texts)
+                connection.execute(
+                    "UPDATE refold.sessions SET reindexed = %s WHERE scope = %s AND id = %s",
+                    [rows[-1][0] if rows else None, scope, session],
+                )
+
+
 def search(
     connection: Connection, scope: str, query: str, *, key: bytes | None, limit: int, some: bool = False
 ) -> list[Row]:
     """Return rows of the best hits: with every word or else (and with `some`) with any, most words first."""
     folded = query.casefold()
-    # Texts of earlier versions are indexed with their accents, and cut at spaces alone.
+    # An earlier version that still runs indexes with accents, and cuts at spaces alone.
     forms = (split_words(query), WORD.findall(separate_words(folded)), WORD.findall(folded))
     asked = dict.fromkeys(tuple(dict.fromkeys(word[:_LONGEST_WORD] for word in form)) for form in forms)
     if not any(asked) or limit <= 0:
         return []
+    # Who may only read finds what others have indexed.
+    with suppress(errors.InsufficientPrivilege, errors.ReadOnlySqlTransaction):
+        _index_again(connection, scope, key)
     with connection.transaction():
         parse = "SELECT DISTINCT plainto_tsquery('refold.words', word)::text FROM unnest(%s::text[]) AS word"
         parsed = [connection.execute(parse, [list(form[:_MOST_ASKED])]).fetchall() for form in asked]

@@ -18,6 +18,8 @@ MESSAGES = [
     {"role": "assistant", "content": [BLOCK, {"type": "text", "text": "on"}]},
     {"role": "user", "content": "now?"},
 ]
+DONE = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Ported."}]}
+WORKED = [ITEMS[0], DONE, *ITEMS[1:]]
 
 
 def session(messages, wire, model, **options):
@@ -28,19 +30,37 @@ def session(messages, wire, model, **options):
 
 def test_what_stands_before_a_block_leaves_with_it():
     """The provider does not read it, so it is not sent; the block stands alone, what came with it behind it."""
-    assert session(ITEMS, "responses", "gpt-5").view() == ITEMS[1:]
+    assert session(WORKED, "responses", "gpt-5").view() == ITEMS[1:]
     view = session(MESSAGES, "anthropic", "claude-opus-4-8").view()
     assert [message["content"] for message in view] == [[BLOCK], [{"type": "text", "text": "on"}], "now?"]
 
 
-def test_another_makers_model_gets_a_summary():
+def test_the_users_words_before_the_block_of_an_endpoint_stay():
+    """`/responses/compact` returns them in clear: its block stands for what was answered and done."""
     one = session(ITEMS, "responses", "gpt-5")
+    assert one.view() == ITEMS
+    assert one.budget().used == refold.measure(ITEMS, window="100k", format="responses").used
+    one.use(model="claude-sonnet-4-5", window="100k")
+    view = one.view()
+    assert view[0] == ITEMS[0]
+    assert "<refold-summary" in view[1]["content"]
+    assert view[2:] == ITEMS[2:]
+    one.use(model="gpt-5", window="100k")
+    assert one.prepare([*ITEMS, said("and?")]).messages == [*ITEMS, said("and?")]
+    words = [said(f"word {number} " + "alpha beta " * 900) for number in range(40)]
+    tight = refold.open("t", store="memory:", window="30k", model="gpt-5", format="responses")
+    view = tight.prepare([*ITEMS, *words]).messages
+    assert view[:2] == ITEMS[:2]
+
+
+def test_another_makers_model_gets_a_summary():
+    one = session(WORKED, "responses", "gpt-5")
     one.use(model="claude-sonnet-4-5", window="100k")
     view = one.view()
     assert "<refold-summary" in view[0]["content"]
     assert "port it" in view[0]["content"]
     assert view[1:] == ITEMS[2:]
-    assert one.prepare([*ITEMS, said("and?")]).messages == [*view, said("and?")]
+    assert one.prepare([*WORKED, said("and?")]).messages == [*view, said("and?")]
     one.use(model="gpt-5", window="100k")
     assert one.view() == [*ITEMS[1:], said("and?")]
 
@@ -52,7 +72,7 @@ def test_the_shared_shape_of_two_makers_is_told_apart():
 
 
 def test_a_model_of_an_unknown_maker_is_not_judged():
-    one = session(ITEMS, "responses", "gpt-5")
+    one = session(WORKED, "responses", "gpt-5")
     one.use(model="my-own-model", window="100k")
     assert one.view() == ITEMS[1:]
 

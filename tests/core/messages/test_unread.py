@@ -68,3 +68,17 @@ def test_a_system_message_for_one_turn_counts_until_the_user_speaks_again():
     session = refold.open("o", store="memory:", window="200k", format="anthropic")
     assert session.prepare(begun).budget.used == measured(begun)
     assert session.prepare(more).budget.used == measured(more)
+
+
+def test_the_users_words_before_the_block_of_an_endpoint_are_read():
+    """OpenAI's and xAI's endpoints return them; where a model has answered before it, the block has all."""
+    block = {"type": "compaction", "encrypted_content": "gAAAA" * 20}
+    asked = {"role": "user", "content": "step " * 200}
+    answered = {"role": "assistant", "content": "done"}
+
+    def count(*items):
+        return refold.measure(list(items), window="200k", format="responses").used
+
+    assert count(asked, block) > count(asked)
+    assert count(asked, answered, block) == count(block)
+    assert count(block, asked) == count(asked, block)

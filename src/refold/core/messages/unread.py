@@ -1,7 +1,9 @@
 """Finds the messages that a provider does not read although they are in the list.
 
-A provider that compacts by itself answers with an opaque block and ignores everything before it. A system
-message may be meant for one turn only: it stays in the list, and is hidden once the user has spoken again.
+A provider that compacts by itself answers with an opaque block and ignores everything before it. OpenAI's and
+xAI's endpoints return the user's messages before their block, which stands for the rest: those are read. A
+system message may be meant for one turn only: it stays in the list, and is hidden once the user has spoken
+again.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -40,6 +42,20 @@ def find_blocks(message: Message) -> tuple[Opaque, ...]:
 def is_native(message: Message) -> bool:
     """True for a provider's block that a fold has put there: what stands before it was kept, and is read."""
     return NATIVE in message.meta and is_compaction(message)
+
+
+def hides_before(messages: Sequence[Message], at: int) -> bool:
+    """True if a message holds a block whose provider reads nothing of what stands before it.
+
+    A block without words is OpenAI's or xAI's. If nobody but users and programs speaks before it, the list is
+    what their endpoint has returned.
+    """
+    message = messages[at]
+    if not is_compaction(message) or is_native(message):
+        return False
+    values = [block.value for block in find_blocks(message)]
+    has_words = any(isinstance(value, Mapping) and value.get("content") is not None for value in values)
+    return has_words or at == 0 or any(before.role in {"assistant", "tool"} for before in messages[:at])
 
 
 def find_reported_tokens(message: Message) -> int | None:
@@ -103,7 +119,7 @@ def find_unread(messages: Sequence[Message]) -> frozenset[int]:
         message = messages[index]
         if message.role == "system" and user_spoke_later and lasts_one_turn(message):
             unread.add(index)
-        if is_compaction(message) and NATIVE not in message.meta:
+        if hides_before(messages, index):
             unread.update(range(index))
             break
         user_spoke_later = user_spoke_later or message.role == "user"

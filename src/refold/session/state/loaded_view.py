@@ -9,7 +9,7 @@ from refold.core.compaction.bound_thinking import has_bound
 from refold.core.log.normal_form import PRIVATE
 from refold.core.log.view import MessageRange, Replacement, ViewItem
 from refold.core.messages.message import EMPTY, Message, ToolCall, ToolResult
-from refold.core.messages.unread import is_compaction, is_native, lasts_one_turn
+from refold.core.messages.unread import hides_before, is_compaction, is_native, lasts_one_turn
 from refold.core.messages.validity import ValidityTracker
 from refold.core.tokens.counting import Counter, count_guessed
 from refold.core.tokens.findings import Findings
@@ -139,7 +139,7 @@ class LoadedView:
         places: Iterable[int]
         if is_compaction(message) and not is_native(message):
             self.last_block = last
-            places = range(last)
+            places = range(last) if hides_before(self.messages, last) else ()
         elif message.role == "user":
             behind_user = takewhile(lambda at: self.messages[at].role != "user", range(last - 1, -1, -1))
             places = [at for at in behind_user if lasts_one_turn(self.messages[at])]

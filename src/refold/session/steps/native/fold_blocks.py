@@ -16,7 +16,7 @@ from refold.core.compaction.pipeline import Report, Result
 from refold.core.compaction.task import Step, Task
 from refold.core.log.view import MessageRange, Replacement
 from refold.core.messages.message import Message
-from refold.core.messages.unread import find_blocks, is_compaction
+from refold.core.messages.unread import find_blocks, hides_before, is_compaction
 from refold.core.summaries.native import find_twin
 from refold.core.tokens.responses import Response
 from refold.session.drivers import SessionFlow
@@ -52,7 +52,9 @@ def fold_block(state: SessionState) -> SessionFlow[str | None]:
         return None
     context = yield from context_state(state)
     task = yield from _build_task(state, context)
-    found = BlockFold(cut=place + 1, stays=task.pinned, block=block, rest=rest)
+    hides = hides_before(loaded.messages, place)
+    stays = task.pinned if hides else task.pinned | frozenset(range(place))
+    found = BlockFold(cut=place + 1, stays=stays, block=block, rest=rest, is_first=hides)
     known = state.request.block
     if known is None or _strip_nulls(known.value) not in _read_blocks(block):
         known = AnsweredBlock(None, find_maker(state), None)

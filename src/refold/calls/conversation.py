@@ -96,9 +96,8 @@ def read_conversation(messages: Sequence[Any], options: MeasureOptions | None = 
     given = None if options.window is None else parse_window(options.window)
     window = choose_window(policy.window, options.model, given)
     reserve = policy.reserve.tokens(window.tokens, policy.output, window.output_tokens)
-    room = window.usable(reserve)
-    counter = choose_counter(policy, options.model, options.count)
-    counter = counter.with_guess(counter.guess, sum(map(count_guessed, parsed)), room)
+    room, guessed = window.usable(reserve), sum(map(count_guessed, parsed))
+    counter = choose_counter(policy, options.model, options.count).with_guess(1.0, guessed, room)
     visible = [counter.visible(message) for message in parsed]
     sizes = count_read(parsed, tuple(map(counter.count_with_text, parsed, visible)))
     if isinstance(options.usage, str | bytes | Sequence) or options.usage is True:

@@ -261,8 +261,7 @@ def fill_section(
         if title == FAILED and any(_tells_trouble(done, fact) for done in page.facts.get(DONE, ())):
             continue
         text = page.texts[id(fact)] = format_fact(fact, lengths.get(id(fact)))
-        cost = page.count(text) + HANDLE_TOKENS
-        if cost <= budget:
+        if (cost := page.count(text) + HANDLE_TOKENS) <= budget:
             budget -= cost
             in_section.append(fact)
             page.add(fact, text, cost + heading)

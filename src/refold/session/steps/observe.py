@@ -355,8 +355,7 @@ def _append_usage(
     about["messages"] = request.messages
     if not report.holds:
         about["stands"] = False
-    if report.guess != 1.0:
-        about["guess"] = report.guess
+    about |= {"guess": report.guess} if report.guess != 1.0 else {}
     yield from commit(state, [mark_entry(state, "usage", value, about)])
     accounting.add_usage(report, totals, own)
 

@@ -58,6 +58,7 @@ def make_conversation(
     ui=None,
     store=None,
     name="talk",
+    address="scripted",
     folder=Path(),
     window=8_192,
     policy="refold",
@@ -83,7 +84,7 @@ def make_conversation(
         open_client=open_client,
         open_asker=lambda _address: ask,
     )
-    return open_conversation(setting, store or open_store("memory:"), name, "scripted", ui or ScriptedUser())
+    return open_conversation(setting, store or open_store("memory:"), name, address, ui or ScriptedUser())
 
 
 def say(chat, words) -> list:

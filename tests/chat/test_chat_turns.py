@@ -6,10 +6,15 @@ import pytest
 from chat_builders import ScriptedUser, do, make_conversation, notes, said, say
 
 import refold
+from refold import presets
 from refold.chat import turns
 from refold.chat.events import Interrupted, ReasoningReceived, ReplyReceived, Retried, ToolFinished
 from refold.clients import Delta
+from refold.config.settings import with_windows
+from refold.core.models.prices import find_price
+from refold.core.models.windows import Price, Window
 from refold.errors import AnswerFailed, Overflow
+from refold.session.state.cached_prefix import conversation_price
 from refold.stores import open_store
 from scripted_chat import calls, fails, overflows, says
 
@@ -281,3 +286,24 @@ def test_a_limit_that_a_refusal_taught_is_in_every_size_that_is_shown():
     say(chat, "one more")
     assert chat.budget().room == 45_000
     assert "of the 45K room]" in do(chat, "/context")
+
+
+@pytest.mark.parametrize(
+    ("model", "given", "window", "source", "price"),
+    [
+        ("http://h/v1#m", None, 6_000, "overlay", Price(1.0, 2.0)),
+        ("http://h/v1#gpt-4o", 128_000, 9_000, "overlay", None),
+        ("http://other/v1#gpt-4o", 128_000, 128_000, "table", None),
+        ("openai:gpt-5", 400_000, 50_000, "overlay", find_price("gpt-5")),
+        ("local:m", 4_096, 4_096, "given", None),
+    ],
+)
+def test_the_users_windows_and_prices_hold_for_the_model_at_its_address(model, given, window, source, price):
+    own = {"http://h/v1#m": Window(6_000, None, "", price=Price(1.0, 2.0))}
+    own |= {"http://h/v1#gpt-4o": Window(9_000, None, ""), "gpt-5": Window(50_000, None, "")}
+    name = model.rpartition("#")[2].rpartition(":")[2]
+    policy = with_windows(presets.get("refold"), own)
+    chat = make_conversation(policy=policy, window=given, model=name, address=model)
+    budget = chat.budget()
+    assert (budget.window, budget.window_source) == (window, source)
+    assert conversation_price(chat.session.state) == price

@@ -152,6 +152,21 @@ def test_an_error_that_nobody_can_read_keeps_its_status():
         assert subprocess.run(["sh", "-c", command], timeout=HANG, check=False).returncode == status
 
 
+def test_a_note_that_nobody_can_read_stops_no_work():
+    if not Path("/dev/full").exists():
+        pytest.skip("this system has no /dev/full")
+    saved("a.json", talk(2))
+    for args, said in (
+        ("import new a.json --store sqlite:new.db", "4 messages said in new"),
+        ("sessions --store sqlite:new.db", "new"),
+        ("measure a.json --model nobody-knows --json", '"window": 128000'),
+        ("chat --model http://127.0.0.1:9/v1#nobody --store memory: </dev/null", ""),
+    ):
+        command = f"{sys.executable} -m refold.cli {args} 2>/dev/full"
+        ran = subprocess.run(["sh", "-c", command], capture_output=True, timeout=HANG, check=False)
+        assert (ran.returncode, said in ran.stdout.decode()) == (0, True), args
+
+
 HANG = 300
 """Seconds after which a test gives up; only a hang takes so long, also on a busy machine."""
 

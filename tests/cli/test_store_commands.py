@@ -895,6 +895,23 @@ def test_a_new_store_is_told():
     assert "there is no store in ./tpyo.db" in run_cli("show", "one", "--store", "./tpyo.db").err
 
 
+@pytest.mark.parametrize("kind", ["file", "folder", "pipe"])
+def test_what_is_no_conversation_makes_no_store(kind, tmp_path):
+    broken = [{"role": "user", "content": "x"}, {"content": "y"}]
+    (tmp_path / "out").mkdir()
+    saved("bad.json", broken)
+    saved(tmp_path / "out" / "messages.jsonl", "\n".join(map(json.dumps, broken)))
+    file, shown = {
+        "file": ("bad.json", "bad.json"),
+        "folder": (str(tmp_path / "out"), str(tmp_path / "out")),
+        "pipe": ("-", "standard input"),
+    }[kind]
+    done = run_cli("import", "s", file, "--store", "sqlite:new.db", stdin=json.dumps(broken))
+    assert (done.status, done.out) == (2, "")
+    assert done.err == f"refold: {shown}: messages[1].role: is missing; expected a string\n"
+    assert not Path("new.db").exists()
+
+
 @pytest.mark.parametrize("name", ["claude-code:8463", str(LONG)])
 @pytest.mark.parametrize("command", [["unfold"], ["rewind", "#1"], ["checkpoint", "here"]])
 def test_a_file_is_imported_before_it_is_changed(command, name):

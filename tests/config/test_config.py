@@ -1,13 +1,19 @@
 """Settings: the file, the environment, and windows laid over a policy's table."""
 
+import json
 import warnings
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+import refold
 from refold import presets
+from refold.calls.summariser import summariser_price, summariser_window
 from refold.config import settings as config
-from refold.core.models.windows import Window
+from refold.core.compaction.flow import Answer
+from refold.core.models.prices import find_client_price
+from refold.core.models.windows import Price, Window, parse_overlay
 from refold.errors import FormatError, RefoldError, RefoldWarning, WindowUnknown
 
 TEXT = """
@@ -227,3 +233,62 @@ def test_a_folder_that_may_not_be_looked_at_has_no_file(tmp_path, monkeypatch):
 
     monkeypatch.setattr(Path, "is_file", refuse)
     assert config.load({"HOME": str(tmp_path)}, tmp_path) == config.Settings()
+
+
+# -- windows and prices of the summariser --------------------------------------------------------------------
+
+TALK = [
+    {"role": role, "content": f"{n}: " + "words about the harbour and the crane limiter " * 40}
+    for n in range(48)
+    for role in ("user", "assistant")
+]
+SUMMARY = (
+    "The harbour crane has a limiter that both sides talk about in all messages. The user writes words about "
+    "the harbour, the assistant repeats them; nothing was decided about the limiter, and nothing is open."
+)
+OWN = {"http://h/v1#m": 6_000, "gpt-5-mini": {"context": 50_000, "price": {"input": 1.0, "output": 2.0}}}
+
+
+@pytest.mark.parametrize(
+    ("name", "model", "window", "takes_in"),
+    [
+        ("http://h/v1#m", "m", None, 6_000),
+        ("http://h/v1#m", "m", 4_000, 4_000),
+        ("http://other/v1#m", "m", None, None),
+        ("openai:gpt-5-mini", "gpt-5-mini", 400_000, 50_000),
+        ("openai:gpt-5-mini", "gpt-5-mini", 30_000, 30_000),
+        ("openai:gpt-5", "gpt-5", 400_000, 272_000),
+        ("", "gpt-5-mini", None, 50_000),
+    ],
+)
+def test_a_window_that_the_user_set_holds_for_the_summariser(name, model, window, takes_in):
+    """The client's own window comes from the table of models unless somebody gave another."""
+    listed = "\n".join(f"{json.dumps(key)} = {_to_toml(value)}" for key, value in OWN.items())
+    policy = config.with_windows(presets.get("refold"), parse_overlay(f"[windows]\n{listed}"))
+    ask = SimpleNamespace(name=name, model=model, window=window)
+    assert summariser_window(ask, policy.window) == takes_in
+    assert summariser_window(SimpleNamespace(clients=(ask,)), policy.window) == takes_in
+    price = Price(1.0, 2.0) if model == "gpt-5-mini" else find_client_price("openai", model)
+    assert summariser_price(ask, policy.window) == (None if "://" in name else price)
+
+
+def _to_toml(value):
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{key} = {_to_toml(part)}" for key, part in value.items()) + "}"
+    return str(value)
+
+
+def test_the_users_window_and_price_hold_for_the_questions_of_a_fold():
+    own = '[windows]\n"http://h/v1#m" = {context = 3000, price = {input = 1000, output = 2000}}'
+    policy = config.with_windows(presets.get("refold"), parse_overlay(own))
+    asked = []
+
+    def ask(question):
+        asked.append(question)
+        return Answer(text=SUMMARY, model="m", provider="http://h/v1", input_tokens=50, output_tokens=5)
+
+    ask.name, ask.model = "http://h/v1#m", "m"
+    outcome = refold.compact(TALK, ask=ask, window=16_000, force=True, policy=policy)
+    assert outcome.stages == ("summarize",)
+    assert len(asked) > 3
+    assert {call.dollars for call in outcome.receipt.calls} == {0.06}

@@ -295,6 +295,29 @@ def test_an_imported_checkpoint_stands_where_it_was(tmp_path):
     assert again.view() == [user("one"), reply("two")]
 
 
+def test_an_imported_checkpoint_that_a_fold_moved_stands_behind_the_fold(tmp_path):
+    said = [make(f"{at} " + "station " * 40) for at in range(15) for make in (user, reply)]
+    session = refold.open("talk", store="memory:", window=8_000)
+    session.say(said[:10])
+    session.checkpoint("one")
+    session.say(said[10:20])
+    session.checkpoint("two")
+    session.say(said[20:])
+    assert session.compact(strategy="truncate", keep=4).compacted
+    session.say(user("and on"))
+    session.checkpoint("three")
+    session.export(str(tmp_path / "out"))
+    again = refold.open("again", store="memory:", window=8_000)
+    again.import_from(str(tmp_path / "out"))
+    listed = [(each.name, each.handle) for each in session.checkpoints()]
+    assert listed == [("one", "#10"), ("two", "#30"), ("three", "#31")]
+    assert [(each.name, each.handle) for each in again.checkpoints()] == listed
+    assert again.state.view.checkpoints == session.state.view.checkpoints
+    for name in ("three", "two", "one"):
+        assert again.rewind(name) == session.rewind(name)
+        assert again.view() == session.view()
+
+
 def test_a_path_with_a_null_character_is_refused():
     with opened() as session, pytest.raises(StoreError, match="cannot be written"):
         session.export("a\0b")

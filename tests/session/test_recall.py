@@ -131,5 +131,60 @@ def test_words_beside_a_recall_are_said_and_so_are_results_of_other_tools(sessio
         ]
     )
     assert {hit.handle for hit in session.recall("lutes")} == {"#37", "#38"}
-    session.say({"role": "tool", "tool_call_id": "nobody", "content": "#2 of all zithers"})
+    session.say({"role": "tool", "tool_call_id": "nobody", "content": "#2 user: of all zithers"})
     assert [hit.handle for hit in session.recall("zithers")] == ["#39"]
+
+
+def say_result(session, name, content):
+    """Say a call of a tool, its result, and an order with one of the words of the result."""
+    call = {"id": "o", "type": "function", "function": {"name": name, "arguments": "{}"}}
+    session.say(
+        [
+            {"role": "assistant", "content": None, "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": "o", "content": content},
+            {"role": "user", "content": "order the lute"},
+        ]
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("search_vehicle_recalls", "2 recalls\n#1 NHTSA 24V-051: the lute rack may loosen, torque 62 Nm"),
+        ("list_product_recalls", "Recall #4411: lute rack, torque may be low"),
+        ("search_vehicle_recalls", "#1 user: the lute rack may loosen, torque 62 Nm"),
+        ("mcp__memory__recall", "#4411 lute rack: torque 62 Nm"),
+        ("product_recall", '{"session_id": "7", "found": "lute rack, torque 62 Nm"}'),
+    ],
+)
+def test_results_of_other_tools_for_recalls_are_hits(session, name, content):
+    say_result(session, name, content)
+    for query in ("lute rack", "What torque has the lute rack?"):
+        assert session.recall(query)[0].handle == "#35", query
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("recall", "#32 assistant: the lute rack has a torque of 62 Nm"),
+        ("recall", "#31 calls web: lute rack torque"),
+        ("recall", "#32 tool result (web):\nlute rack torque"),
+        ("recall", "b3:00ff11 user: lute rack torque"),
+        ("functions.recall", "#32 user: lute rack torque"),
+        ("mcp__refold__recall_search", '{\n  "session_id": "a",\n  "hits": [{"text": "lute rack torque"}]}'),
+        (
+            "refold_recall_expand",
+            '[{"text": "{\\"session_id\\": \\"a\\", \\"messages\\": \\"lute rack torque\\"}"}]',
+        ),
+    ],
+)
+def test_answers_of_recall_are_known_in_every_form(session, name, content):
+    say_result(session, name, content)
+    assert [hit.handle for hit in session.recall("lute rack")] == ["#36"]
+
+
+def test_letters_that_json_inside_json_escapes_are_read(session):
+    inner = json.dumps({"name": "Crème brûlée", "text": "a\bplatypus"})
+    session.say(json.dumps({"result": inner, "again": json.dumps(inner)}))
+    for query in ("Crème", "creme brulee", "platypus"):
+        assert [hit.handle for hit in session.recall(query)] == ["#34"], query

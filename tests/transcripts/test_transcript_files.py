@@ -377,6 +377,28 @@ def test_one_value_over_many_lines_is_read_as_a_whole(tmp_path):
     assert transcripts.read(path).messages == ({"role": "user", "content": "hi"},)
 
 
+@pytest.mark.parametrize(("mark", "encoding"), [(b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be")])
+@pytest.mark.parametrize("compressed", [False, True])
+def test_a_transcript_in_utf_16_is_read(tmp_path, mark, encoding, compressed):
+    """PowerShell writes it with `>`, and ends lines as Windows does."""
+    plain = transcripts.read(CLAUDE)
+    raw = mark + CLAUDE.read_text("utf-8").replace("\n", "\r\n").encode(encoding)
+    path = tmp_path / ("copy.jsonl.zst" if compressed else "copy.jsonl")
+    path.write_bytes(zstandard.ZstdCompressor().compress(raw) if compressed else raw)
+    assert detect_agent(path) == detect_agent_in_bytes(raw) == "claude-code"
+    assert transcripts.read(path).messages == transcripts.read_bytes(raw).messages == plain.messages
+    assert transcripts.read(path).problems == plain.problems
+
+
+def test_utf_16_may_end_anywhere():
+    """Also inside a letter, and between the halves of a pair."""
+    text = "\ufeffaé🚀".encode("utf-16-le")
+    blocks = [b"", text[:1], *(text[at : at + 3] for at in range(1, len(text), 3))]
+    assert b"".join(files.to_utf8(blocks)) == "aé🚀".encode()
+    assert b"".join(files.to_utf8([text[:-1]])) == "aé\ufffd".encode()
+    assert b"".join(files.to_utf8([])) == b""
+
+
 def test_whose_bytes_they_are():
     assert detect_agent_in_bytes(CLAUDE.read_bytes()) == "claude-code"
     assert detect_agent_in_bytes((EXAMPLES / "opencode.json").read_bytes()) == "opencode"

@@ -151,9 +151,8 @@ def _find_asked_history(conversation: Conversation, target: int) -> int:
 
 def build_task(conversation: Conversation, options: CompactionOptions, goal: int | None) -> Task:
     """Build the task that the stages work on."""
-    budget, policy = conversation.budget, conversation.policy
-    model, due = options.model, budget.should_compact or budget.used > budget.room
-    manual = options.force and options.target is None
+    budget, policy, model = conversation.budget, conversation.policy, options.model
+    due, manual = budget.should_compact or budget.used > budget.room, options.force and options.target is None
     tells = manual and not options.ahead and policy.forced_share is not None
     most = goal if tells or options.refused or options.target is not None else None
     return Task(
@@ -183,6 +182,7 @@ def build_task(conversation: Conversation, options: CompactionOptions, goal: int
         why_no_model=options.why_no_model,
         ask_window=options.ask_window or _assumed_ask_window(conversation),
         ask_price=options.ask_price,
+        find_window=policy.window,
         allowance=options.allowance,
         turned_down=options.turned_down,
         prefix=options.prefix,

@@ -171,8 +171,8 @@ def parse_call(
         target_low=named.low,
         pins=tuple(pins),
         model=answerer is not None,
-        ask_window=summariser_window(summariser),
-        ask_price=summariser_price(summariser),
+        ask_window=summariser_window(summariser, conversation.policy.window),
+        ask_price=summariser_price(summariser, conversation.policy.window),
     )
     return ParsedCall(conversation, options, answerer or _refuse_question)
 

@@ -15,7 +15,15 @@ from refold.core.compaction.flow import Answer, Ask, run
 from refold.core.compaction.guards import explain_guarded
 from refold.core.compaction.policy import Policy
 from refold.core.messages.text_cutting import first_line
-from refold.core.models.prices import MILLION, break_even, cache_prices, find_price, fold_cost, request_cost
+from refold.core.models.prices import (
+    MILLION,
+    break_even,
+    cache_prices,
+    choose_price,
+    find_price,
+    fold_cost,
+    request_cost,
+)
 from refold.core.models.spending_limits import total_spent
 from refold.core.models.window_table import Price
 from refold.core.summaries.acceptance import make_stand_in
@@ -63,7 +71,7 @@ def make_plan(
     outcome = dry_run(conversation, options)
     # A window that was given and a system's own table know no price; the table of true numbers may.
     price = conversation.window.price or find_price(model)
-    summariser_price = find_price(summariser) or price
+    summariser_price = choose_price(conversation.policy.window, summariser) or price
     bill = _bill(conversation, outcome, price, summariser_price)
     saving = find_saving(outcome.budget, price, summariser=summariser_price if options.model else None)
     return replace(_plan(conversation, outcome, bill, options.pins), thrifty=saving)

@@ -19,7 +19,7 @@ from refold.arguments import Argument, Seconds
 from refold.clients import Client, open_client
 from refold.core.compaction.flow import Answerer, Ask
 from refold.core.models.prices import find_client_price
-from refold.core.models.windows import Price, choose_window, lookup
+from refold.core.models.windows import Price, Window, choose_window, find_known, lookup
 from refold.errors import AnswerFailed, RefoldError
 
 ASK_SECONDS: Final = 60.0
@@ -145,25 +145,40 @@ class TimedAnswerer:
         Thread(target=work, name="refold-ask", daemon=True).start()
 
 
-def summariser_window(ask: Any) -> int | None:
+FindWindow: TypeAlias = Callable[[str | None], Window]
+
+
+def summariser_window(ask: Any, find: FindWindow = lookup) -> int | None:
     """Return how much a summariser takes in one question and its answer; None if it does not say.
 
     A model may take in less than its window has. Of several clients the one that takes least counts.
+
+    find   gives the window of a model; one that the user set wins over the client's, unless that was set too
     """
     several = getattr(ask, "clients", None)
     if isinstance(several, tuple) and several:
-        return min(filter(None, map(summariser_window, several)), default=None)
+        windows = (summariser_window(client, find) for client in several)
+        return min(filter(None, windows), default=None)
     window = getattr(ask, "window", None)
     if not isinstance(window, int) or isinstance(window, bool) or window <= 0:
-        return None
-    return choose_window(lookup, summariser_field(ask, "model"), window).usable()
+        window = None
+    model, name = (summariser_field(ask, field) for field in ("model", "name"))
+    own, listed = find_known(find, name if "://" in name else model), find_known(lookup, model)
+    if own is not None and own.source == "overlay":
+        is_set = window is not None and (listed is None or window != listed.tokens)
+        return (own.resize(window, "given") if is_set and window else own).usable()
+    return None if window is None else choose_window(lookup, model, window).usable()
 
 
-def summariser_price(ask: Any) -> Price | None:
-    """Return the price of a summariser, if it names its model; of several clients that of the first."""
+def summariser_price(ask: Any, find: FindWindow | None = None) -> Price | None:
+    """Return the price of a summariser, if it names its model; of several clients that of the first.
+
+    find   gives the window of a model; a price that the user set there comes first
+    """
     model, provider, name = (summariser_field(ask, field) for field in ("model", "provider", "name"))
     # A server at an address has no provider of its own; its name keeps it from getting the provider's price.
-    return find_client_price(provider or (name if name.startswith(("http", "local")) else ""), model)
+    own = name.partition("#")[0] if name.startswith(("http", "local")) else ""
+    return find_client_price(provider or own, model, find)
 
 
 def summariser_field(ask: Any, field: str) -> str:

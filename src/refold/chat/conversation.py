@@ -17,9 +17,9 @@ from refold.core.compaction.flow import Answer, Ask
 from refold.core.compaction.policy import Policy
 from refold.core.log.entries import bare_name
 from refold.core.messages.normalize import normalize
-from refold.core.models.windows import lookup
+from refold.core.models.windows import find_known, lookup
 from refold.core.tokens.units import format_count
-from refold.errors import StoreError, WindowUnknown
+from refold.errors import StoreError
 from refold.policies import presets
 from refold.session import open as open_session
 from refold.session.events import CompactionEnd, CompactionFailed, CompactionSkipped, Event, StoreRestored
@@ -223,7 +223,7 @@ def _open_session(  # noqa: PLR0917  # one caller per half of a conversation, bo
     return open_session(
         name,
         store=store,
-        model=client.model,
+        model=_name_model(client),
         endpoint=client.name,
         window=settings.window or _find_client_window(settings.policy, client),
         policy=settings.policy,
@@ -233,17 +233,20 @@ def _open_session(  # noqa: PLR0917  # one caller per half of a conversation, bo
     )
 
 
-def _find_client_window(policy: Policy, client: ChatClient) -> int | None:
-    """Return the window of a client that knows better than the table of models, such as a local one.
+def _name_model(client: ChatClient) -> str:
+    """Return the model with the address of its server: the user may set windows and prices for it."""
+    return client.name if "://" in client.name else client.model
 
-    A window of the table is left to the session, where a refusal may teach a smaller one.
+
+def _find_client_window(policy: Policy, client: ChatClient) -> int | None:
+    """Return the window of a client that knows better than the tables of models, such as a local one.
+
+    A window of a table is left to the session, where a refusal may teach a smaller one.
     """
-    try:
-        known = lookup(client.model, fallback=None).tokens
-    except WindowUnknown:
+    listed, chosen = find_known(lookup, client.model), find_known(policy.window, _name_model(client))
+    if listed is None or chosen is None or client.window not in (None, listed.tokens):
         return client.window
-    is_known = client.window in (None, known) and policy.window(client.model).tokens == known
-    return None if is_known else client.window
+    return None if chosen.source == "overlay" or chosen.tokens == listed.tokens else client.window
 
 
 @dataclass(frozen=True, slots=True)

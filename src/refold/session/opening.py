@@ -90,8 +90,9 @@ def open_state(name: str, options: OpenOptions, *, asynchronous: bool = False) -
         raise RefoldError(f"background is True, False or 'queue', not {options.background!r}")
     redactor = make_redactor(options.redaction)
     redact = None if redactor.mode == "off" else SecretMemory()
+    policy = presets.get(options.policy or "refold")
     settings = Settings(
-        policy=presets.get(options.policy or "refold"),
+        policy=policy,
         model=options.model,
         endpoint=options.endpoint or "",
         window=None if options.window is None else parse_window(options.window),
@@ -99,7 +100,7 @@ def open_state(name: str, options: OpenOptions, *, asynchronous: bool = False) -
         format=options.format,
         background=options.background,
         limits=options.limits or Limits(),
-        caps=_read_caps(options, ask),
+        caps=_read_caps(options, ask, policy),
         archive=find_archive(options.archive, name) if options.archive else "",
         account=find_fingerprint(options.account or ""),
     )
@@ -112,7 +113,7 @@ def open_state(name: str, options: OpenOptions, *, asynchronous: bool = False) -
         name=name,
         log=SessionLog(find_store(options.store, options.durability)),
         settings=settings,
-        summariser=replace(_describe_summariser(ask, answer, redact), native=native),
+        summariser=replace(_describe_summariser(ask, answer, redact, policy), native=native),
         now=options.now or time.time,
         events=EventQueue(listeners),
         redact=redact,
@@ -120,7 +121,7 @@ def open_state(name: str, options: OpenOptions, *, asynchronous: bool = False) -
     )
 
 
-def _read_caps(options: OpenOptions, ask: Any) -> Caps:
+def _read_caps(options: OpenOptions, ask: Any, policy: Policy) -> Caps:
     """Return the caps from the options or the environment, and warn of those that cannot be kept."""
     variables = {name: os.environ.get(f"REFOLD_{name.upper()}", "").strip() for name in CAP_NAMES}
     values = {name: getattr(options, name) for name in CAP_NAMES}
@@ -128,7 +129,7 @@ def _read_caps(options: OpenOptions, ask: Any) -> Caps:
         {name: value for name, value in variables.items() if value}
         | {name: value for name, value in values.items() if value is not None}
     )
-    if caps.in_dollars and ask is not None and summariser_price(ask) is None:
+    if caps.in_dollars and ask is not None and summariser_price(ask, policy.window) is None:
         summariser = summariser_field(ask, "name") or summariser_field(ask, "model") or "the summariser"
         problem = f"no price is known for {summariser}, so that a cap in dollars cannot be held"
         advice = "before it has answered: set max_summary_tokens_per_hour"
@@ -173,18 +174,18 @@ def _open_default(durability: Durability | None, scope: str | None) -> Store:
 
 
 def _describe_summariser(
-    ask: Any, answer: Answerer | None, redact: Callable[[Any], Any] | None
+    ask: Any, answer: Answerer | None, redact: Callable[[Any], Any] | None, policy: Policy
 ) -> Summariser:
     """Return the summariser as far as it describes itself, of several the first; it never sees a secret."""
     if answer is not None and redact is not None:
         answer = _redact_questions(answer, redact)
     return Summariser(
         ask=answer,
-        window=summariser_window(ask),
+        window=summariser_window(ask, policy.window),
         model=summariser_field(ask, "model"),
         provider=summariser_field(ask, "provider"),
         format=summariser_field(ask, "format"),
-        price=summariser_price(ask),
+        price=summariser_price(ask, policy.window),
     )
 
 

@@ -14,9 +14,10 @@ _UNSPACED: Final = re.compile(
 """What stands in a text without a space around it although it is a word, or several."""
 _TERMINAL: Final = re.compile(r"\x1b\[[0-?]{0,40}[ -/]{0,4}([@-~])")
 """A control sequence of a terminal (ECMA-48); `m` and `K` colour what stands around them."""
-_ESCAPED: Final = re.compile(r"(?:\\u[0-9a-fA-F]{4})+")
-_AFTER_BREAK: Final = re.compile(r"\\[nrt]([^\W_]+)")
-"""A word behind an escaped end of a line, or a part of a Windows path."""
+_ESCAPED: Final = re.compile(r"(?:(?<!\\)\\+u[0-9a-fA-F]{4})+")
+"""Letters that JSON escapes; JSON inside JSON has several backslashes, all of which are tried once."""
+_AFTER_BREAK: Final = re.compile(r"\\[bfnrt]([^\W_]+)")
+"""A word behind an escaped end of a line or another control character, or a part of a Windows path."""
 _HASH_BYTES: Final = 20
 """160 bits, as names of entries have: no two names are expected to collide."""
 
@@ -44,7 +45,7 @@ def separate_words(text: str) -> str:
         return f" {' '.join(pairs or letters or [f'u{ord(match[0][0]):x}'])} "
 
     def decode(match: re.Match[str]) -> str:
-        return bytes.fromhex(match[0].replace("\\u", "")).decode("utf-16-be", "replace")
+        return bytes.fromhex(match[0].replace("\\", "").replace("u", "")).decode("utf-16-be", "replace")
 
     if "\\" in text:
         text = _AFTER_BREAK.sub(r"\g<0> \1", _ESCAPED.sub(decode, text))

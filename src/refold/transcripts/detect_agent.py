@@ -8,7 +8,7 @@ from refold.errors import FormatError
 from refold.formats.shared import documents
 from refold.transcripts import agents
 from refold.transcripts.agents import Record
-from refold.transcripts.files import open_transcript
+from refold.transcripts.files import open_transcript, to_utf8
 from refold.transcripts.lines import Reader
 from refold.transcripts.transcript import DOCUMENT_HEAD, SQLITE_HEADER, is_document, split_number
 from refold.transcripts.zstd import TruncatedFile
@@ -42,6 +42,7 @@ def detect_agent(path: str | os.PathLike[str]) -> str | None:
 
 def detect_agent_in_bytes(raw: bytes) -> str | None:
     """Return the agent that wrote these bytes; None if no agent did."""
+    raw = b"".join(to_utf8([raw]))
     if is_document(raw[:DOCUMENT_HEAD]):
         return _detect_in_document(raw)
     return agents.recognise([Record(line.value) for line in islice(Reader().read([raw]), _MAX_RECORDS)])

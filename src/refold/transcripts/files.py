@@ -4,11 +4,13 @@ At most as many bytes are read as the file had when it was opened, so that a bus
 ever. Pipes, devices and sockets are not opened at all.
 """
 
+import codecs
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -37,12 +39,12 @@ class TranscriptFile:
         return self.path.suffix == ZST
 
     def blocks(self) -> Iterator[bytes]:
-        """Yield its bytes, decompressed if it is compressed."""
+        """Yield its bytes, decompressed if it is compressed; text in UTF-16 as UTF-8."""
         if not self.compressed:
-            return self.raw_blocks()
+            return to_utf8(self.raw_blocks())
         from refold.transcripts.zstd import decompress
 
-        return decompress(self.raw_blocks(), self.size)
+        return to_utf8(decompress(self.raw_blocks(), self.size))
 
     def raw_blocks(self) -> Iterator[bytes]:
         """Yield its bytes as they are on the disk, up to the size it had when it was opened."""
@@ -50,6 +52,21 @@ class TranscriptFile:
         while left > 0 and (block := self.file.read(min(_BLOCK, left))):
             left -= len(block)
             yield block
+
+
+def to_utf8(blocks: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield the bytes of a text as UTF-8; PowerShell writes UTF-16, with a mark at the beginning."""
+    rest = iter(blocks)
+    head = b""
+    while len(head) < len(codecs.BOM_UTF16_LE) and (block := next(rest, None)) is not None:
+        head += block
+    if not head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        yield from chain([head], rest)
+        return
+    decoder = codecs.getincrementaldecoder("utf-16")("replace")
+    for block in chain([head], rest):
+        yield decoder.decode(block).encode()
+    yield decoder.decode(b"", final=True).encode()
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from refold.formats.shared import documents
 from refold.transcripts import agents
 from refold.transcripts.agents import Problem, Record, Recording, plain
 from refold.transcripts.agents.recording import drop_unreadable
-from refold.transcripts.files import open_transcript
+from refold.transcripts.files import open_transcript, to_utf8
 from refold.transcripts.lenient_json import parse_or_none
 from refold.transcripts.lines import MAX_LINE, Line, Reader
 from refold.transcripts.zstd import TruncatedFile
@@ -31,7 +31,7 @@ class Transcript(Recording):
     path: Path | None = None
     """None for bytes that have no file."""
     raw: tuple[bytes, ...] = ()
-    """Every record byte for byte as in the file."""
+    """Every record byte for byte as in the file; as UTF-8 where the file has UTF-16."""
     changed_at: float = 0.0
     """Time of the file's last change, in seconds since the epoch."""
 
@@ -46,7 +46,7 @@ def read(
     """
     where, number = split_number(path)
     with open_transcript(where) as file:
-        head = next(iter(file.raw_blocks()), b"")[:DOCUMENT_HEAD]
+        head = next(to_utf8(file.raw_blocks()), b"")[:DOCUMENT_HEAD]
         file.file.seek(0)
         if head.startswith(SQLITE_HEADER):
             return _read_database(file.path, number, file.changed)
@@ -60,6 +60,7 @@ def read_bytes(
     raw: bytes, *, agent: str | None = None, wanted: str = "", max_line: int = MAX_LINE
 ) -> Transcript:
     """Read a transcript from bytes that are not compressed."""
+    raw = b"".join(to_utf8([raw]))
     if is_document(raw[:DOCUMENT_HEAD]):
         return _read_document(raw, wanted, agent, {})
     return _read_lines([raw], wanted, agent, {}, max_line=max_line)
@@ -76,7 +77,7 @@ def split_number(path: str | os.PathLike[str]) -> tuple[Path, str]:
 def is_document(head: bytes) -> bool:
     """True if a file is a JSON list, or one JSON value over several lines; else it is read line by line."""
     stripped = head.lstrip(_SPACE)
-    if head.startswith((b"\xff\xfe", b"\xfe\xff")) or stripped.startswith(b"["):
+    if stripped.startswith(b"["):
         return True
     first, newline, rest = stripped.removeprefix(b"\xef\xbb\xbf").partition(b"\n")
     if not newline or not first.startswith(b"{"):

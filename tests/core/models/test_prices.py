@@ -66,6 +66,30 @@ def test_a_server_of_ones_own_has_no_price():
     assert find_price("http://127.0.0.1:8080/v1#anthropic/claude-sonnet-4.5") is None
 
 
+@pytest.mark.parametrize(
+    ("provider", "model", "price"),
+    [
+        ("http://127.0.0.1:8080/v1", "m", Price(7, 8)),
+        ("http://127.0.0.1:9090/v1", "m", None),
+        ("openai", "gpt-5-2025-08-07", Price(1, 2)),
+        ("", "gpt-5", Price(1, 2)),
+        ("local", "small", Price(3, 4)),
+        ("local", "gpt-4o", None),
+        ("anthropic", "claude-sonnet-4-5", SONNET),
+        ("http://127.0.0.1:8080/v1", "plain", None),
+        ("openai", "", None),
+    ],
+)
+def test_a_client_has_the_price_that_the_user_set(provider, model, price):
+    own = {
+        "http://127.0.0.1:8080/v1#m": Window(6_000, None, "", price=Price(7, 8)),
+        "gpt-5": Window(50_000, None, "", price=Price(1, 2)),
+        "small": Window(4_000, None, "", price=Price(3, 4)),
+        "plain": Window(4_000, None, ""),
+    }
+    assert find_client_price(provider, model, partial(lookup, overlay=own)) == price
+
+
 def test_the_users_own_price_comes_before_that_of_the_table():
     own = {"my-model": Window(64_000, None, "", price=Price(1, 2))}
     assert choose_price(partial(lookup, overlay=own), "my-model") == Price(1, 2)

@@ -181,6 +181,19 @@ def test_the_key_holds_no_credentials(endpoint, place):
     assert note_key(endpoint, " Qwen3-4B ") == f"window:{place}#qwen3-4b"
 
 
+@pytest.mark.parametrize(
+    ("endpoint", "model", "key"),
+    [
+        ("", "http://host:8080/v1#Qwen", "window:http://host:8080/v1#qwen"),
+        ("http://host/v1#qwen", "http://host/v1#qwen", "window:http://host/v1#qwen"),
+        ("http://host/v1", "http://host/v1", "window:http://host/v1#http://host/v1"),
+        ("", "a#b", "window:#a#b"),
+    ],
+)
+def test_a_model_that_is_named_with_its_address_has_the_same_key(endpoint, model, key):
+    assert note_key(endpoint, model) == key
+
+
 @given(st.text(), st.text())
 def test_any_text_has_a_key(endpoint, model):
     assert len(note_key(endpoint, model)) <= 1_000

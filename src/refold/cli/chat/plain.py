@@ -113,9 +113,7 @@ class PlainInterface:
         """Return a line from the terminal; an output that is a file gets no prompts."""
         if self.screen.live:
             return input(prompt)
-        if self.screen.err is not None:
-            self.screen.err.write(prompt)
-            self.screen.err.flush()
+        self.screen.prompt(prompt)
         text = sys.stdin.readline()
         if not text:
             raise EOFError

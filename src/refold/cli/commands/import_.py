@@ -38,14 +38,14 @@ def run(args: Namespace, screen: Screen) -> int:
     if not args.session:
         raise WrongUse("a session needs a name: refold import NAME FILE")
     is_folder = args.file != STDIN and Path(args.file).is_dir()
-    # The file is read before the store is opened: a file that cannot be read makes no new store.
+    # The file is read before the store is opened: a file that cannot be read makes no new store. The session
+    # is made in memory and stored in one step: another program may begin the same session meanwhile.
     source = None if is_folder else read_source(args.file, screen, format=args.format, whole=True)
+    made, said, folds = store_source(args.session, source, args.file)
     with use_store(args, create=True, tell=lambda line: screen.note(screen.short(line, 400))) as store:
         exists = f"session {args.session!r} exists already: import into a new one"
         if store.head(args.session) is not None:
             raise Refused(exists)
-        # Made in memory, and stored in one step: another program may begin the same session meanwhile.
-        made, said, folds = store_source(args.session, source, args.file)
         try:
             if (head := made.head(args.session)) is not None:
                 store.append(args.session, list(made.read(args.session, head.place)), expect=None)

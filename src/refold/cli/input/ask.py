@@ -97,6 +97,11 @@ class WatchedClient:
         """The address of the model."""
         return self.client.name
 
+    @property
+    def clients(self) -> tuple[clients.Client, ...]:
+        """The clients that are asked in turn, where there are several."""
+        return getattr(self.client, "clients", ())
+
     def __call__(self, question: Ask) -> Answer:
         """Ask once."""
         with progress(self.screen) as now:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from refold.cli.exit_status import WRONG_USE, Refused, WrongUse, status_of
 from refold.config import settings
-from refold.errors import RefoldError, RefoldWarning, StoreError
+from refold.errors import FormatError, RefoldError, RefoldWarning, StoreError
 from refold.stores import Head, Store, is_bare_path, open_store
 
 if TYPE_CHECKING:  # a session loads all that compacts, which a list of sessions does not need
@@ -178,15 +178,18 @@ def store_source(name: str, source: "Source | None", file: str) -> tuple[Store, 
     from refold.transcripts.agents.export_session import export_recording
 
     store = open_store("memory:")
-    if source is None:
-        return store, open_session(store, name).import_from(file), 0
-    transcript, document = source.transcript, source.document
-    session = open_session(store, name, format=document.format)
-    if transcript is not None and document.format == transcript.format:
-        exported = export_recording(transcript, name)
-    elif (listed := read_list(document.messages)) is not None:
-        exported = listed
-    else:
-        session.say(document.messages)
-        return store, session.state.view.said, 0
-    return store, session.run_flow(import_exported(session.state, exported, file)), len(exported.folds)
+    try:
+        if source is None:
+            return store, open_session(store, name).import_from(file), 0
+        transcript, document = source.transcript, source.document
+        session = open_session(store, name, format=document.format)
+        if transcript is not None and document.format == transcript.format:
+            exported = export_recording(transcript, name)
+        elif (listed := read_list(document.messages)) is not None:
+            exported = listed
+        else:
+            session.say(document.messages)
+            return store, session.state.view.said, 0
+        return store, session.run_flow(import_exported(session.state, exported, file)), len(exported.folds)
+    except FormatError as error:
+        raise FormatError(str(error), path=file if source is None else source.name) from None

@@ -36,10 +36,8 @@ class Progress:
         self._draw("")
 
     def _draw(self, text: str) -> None:
-        if self.shown and self.screen.err is not None:
-            with self.screen.activity.make_way():
-                self.screen.err.write(CLEAR_LINE + text)
-                self.screen.err.flush()
+        if self.shown:
+            self.screen.prompt(CLEAR_LINE + text)
 
 
 @contextmanager

@@ -67,21 +67,26 @@ class Screen:
         """Print one line of the result; on a narrow screen a long one goes on below, set in."""
         text = fold_line(self.readable(text), self.width)
         with self.activity.make_way(for_good=self.live):
-            _write(self.out, text)
+            _write(self.out, f"{text}\n")
 
     def note(self, text: str) -> None:
-        """Print one line on standard error."""
-        if self.err is not None:
+        """Print one line on standard error; where that cannot be written, the work goes on without it."""
+        self.prompt(f"{self.readable(text)}\n")
+
+    def prompt(self, text: str) -> None:
+        """Print text on standard error, without an end of the line; the same if it cannot be written."""
+        if self.err is None:
+            return
+        try:
             with self.activity.make_way():
-                _write(self.err, self.readable(text))
+                _write(self.err, text)
                 self.err.flush()
+        except OSError:
+            discard(self.err)
 
     def error(self, text: str) -> None:
         """Print an error as one line; where that cannot be written, the status alone tells it."""
-        try:
-            self.note(_paint(f"refold: {clean(text)}", "red", shown=self.err_colour))
-        except OSError:
-            discard(self.err)
+        self.note(_paint(f"refold: {clean(text)}", "red", shown=self.err_colour))
 
     def data(self, text: str) -> None:
         """Print text for another program, always as UTF-8."""
@@ -220,10 +225,10 @@ def _write(stream: TextIO | None, text: str) -> None:
     if stream is None:
         raise Refused("standard output is closed: leave it open, or write to a file")
     try:
-        stream.write(f"{text}\n")
+        stream.write(text)
     except UnicodeEncodeError:  # half a character from a conversation, or a terminal with an old encoding
         encoding = stream.encoding or "ascii"
-        stream.write(f"{text}\n".encode(encoding, "backslashreplace").decode(encoding))
+        stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
 
 
 def _paint(text: str, style: Style, *, shown: bool) -> str:

@@ -126,7 +126,7 @@ def _note_call(ask: Ask, reply: Reply, task: Task) -> ModelCall:
         usage = Usage(input=0) if ask.native is not None else _estimate_usage(ask, task, 0)
     else:
         model, prefixed = reply.model, reply.prefixed
-        price = (find_client_price(reply.provider, model) if model else None) or price
+        price = find_client_price(reply.provider, model, task.find_window) or price
         estimated = reply.input_tokens is None or reply.output_tokens is None
         output = task.counter.plain(reply.text) if reply.output_tokens is None else reply.output_tokens
         usage = _estimate_usage(ask, task, output, prefixed=prefixed)

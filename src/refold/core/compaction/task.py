@@ -16,7 +16,7 @@ from refold.core.messages.normalize import OPENING, insert_turns
 from refold.core.messages.speakers import find_user_turns
 from refold.core.messages.wire_rules import CANONICAL, Shape
 from refold.core.models.spending_limits import Allowance
-from refold.core.models.window_table import Price
+from refold.core.models.window_table import Price, Window
 from refold.core.tokens.counting import Counter
 from refold.core.tokens.findings import Findings
 
@@ -76,6 +76,8 @@ class Task:
     """The window of the summariser. The default is a small model's: a request must fit any that is asked."""
     ask_price: Price | None = None
     """The price of the summariser, for answers that do not name their model."""
+    find_window: Callable[[str | None], Window] | None = field(default=None, compare=False, repr=False)
+    """Gives the window and the price of a model, as the policy knows them."""
     allowance: Allowance | None = None
     """The money that summaries may still cost; None for no limit."""
     turned_down: int = 0

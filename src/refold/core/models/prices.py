@@ -48,16 +48,26 @@ def choose_price(find: Callable[[str | None], Window], model: str | None) -> Pri
     return (known and known.price) or find_price(model)
 
 
-def find_client_price(provider: str, model: str) -> Price | None:
+def find_client_price(
+    provider: str, model: str, find: Callable[[str | None], Window] | None = None
+) -> Price | None:
     """Return the price of a client's model; a server at an address and a model on this machine have none.
+
+    provider   its name, or the address of the server
+    find       gives the window of a model; a price that the user set there comes first
 
     >>> find_client_price("openai", "gpt-5") == find_client_price("", "gpt-5")
     True
     >>> find_client_price("http://127.0.0.1:8080/v1", "gpt-5")
     """
-    if provider.startswith(_OWN) or not model:
+    if not model:
         return None
-    return find_price(f"{provider}:{model}" if provider else model)
+    is_own = provider.startswith(_OWN)
+    name = f"{provider}{'#' if '://' in provider else ':'}{model}" if provider else model
+    known = None if find is None else find_known(find, model if is_own and "://" not in provider else name)
+    if known is not None and known.source == "overlay" and known.price is not None:
+        return known.price
+    return None if is_own else find_price(name)
 
 
 def cache_prices(price: Price) -> tuple[float, float]:

@@ -149,7 +149,12 @@ def note_key(endpoint: str, model: str) -> str:
 
     >>> note_key("https://me:secret@Host.example:443/v1/?api_key=x", "Qwen3-4B")
     'window:https://host.example/v1#qwen3-4b'
+    >>> note_key("", "http://host:8080/v1#qwen")
+    'window:http://host:8080/v1#qwen'
     """
+    address, _, behind = model.partition("#")
+    if "://" in address and behind:  # the model may be named with its address
+        endpoint, model = endpoint or address, behind
     return f"{KEY}{_plain_endpoint(endpoint)}#{_printable(model).lower()}"
 
 

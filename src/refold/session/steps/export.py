@@ -81,7 +81,7 @@ def _to_exported_fold(state: SessionState, entry: Entry) -> ExportedFold:
     beside = [{key: message[key] for key in message if key not in _ITEM} for message in value["messages"]]
     facts: dict[str, Any] = {key: value[key] for key in value if key not in ("changes", "messages", "stages")}
     if any(beside):
-        facts["beside"] = redact(beside)
+        facts["beside"] = beside
     items = (next(message[key] for key in _ITEM if key in message) for message in value["messages"])
     return ExportedFold(
         name=entry.name,
@@ -91,7 +91,7 @@ def _to_exported_fold(state: SessionState, entry: Entry) -> ExportedFold:
         standing=fold is not None and fold.standing,
         stages=tuple(value.get("stages", ())),
         at=entry.at,
-        facts=facts,
+        facts=redact(facts),
     )
 
 
@@ -207,18 +207,24 @@ class _Meter:
 
 
 def _order_marks(exported: Exported) -> list[tuple[int, Kind, Any]]:
-    """Return folds and checkpoints, each with the number of messages before it; then unfolds and pins."""
+    """Return folds and checkpoints, each with the number of messages before it; then unfolds and pins.
+
+    A checkpoint stands before the folds at the same place, and behind a fold that moved it.
+    """
     last = len(exported.said)
-    marks: list[tuple[int, Kind, Any]] = [
-        (min(max(place, 0), last), "checkpoint", {"name": name, "said": place})
-        for name, place in exported.checkpoints.items()
-    ]
+    places = {name: (min(max(place, 0), last), 0) for name, place in exported.checkpoints.items()}
+    folds: list[tuple[tuple[int, int], Kind, Any]] = []
     said = 0
-    for fold in exported.folds:
+    for number, fold in enumerate(exported.folds, 1):
         removed = [item.last for c in fold.changes for item in c.removed if isinstance(item, MessageRange)]
         said = min(last, max([said, fold.said, *removed]))
-        marks.append((said, "fold", fold))
-    marks.sort(key=lambda mark: mark[0])
+        folds.append(((said, number), "fold", fold))
+        moved = fold.facts.get("checkpoint")
+        if removed and isinstance(moved, str) and exported.checkpoints.get(moved) == max(removed):
+            places[moved] = said, number
+    bodies = {name: {"name": name, "said": place} for name, place in exported.checkpoints.items()}
+    found = folds + [(place, "checkpoint", bodies[name]) for name, place in places.items()]
+    marks = [(place[0], kind, value) for place, kind, value in sorted(found, key=lambda mark: mark[0])]
     marks += [(last, "unfold", fold.name) for fold in exported.folds if not fold.standing]
     return marks + [(last, "pin", {"said": pin, "pinned": True}) for pin in exported.pins]
 

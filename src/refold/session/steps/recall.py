@@ -10,9 +10,9 @@ from dataclasses import replace
 from itertools import accumulate, islice
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, get_args
 
-from refold.core.log.entries import SAID, Entry, bare_name, is_name
+from refold.core.log.entries import AS_WRITTEN, NORMALISED, SAID, Entry, bare_name, is_name
 from refold.core.log.view import Folded, MessageRange, View
-from refold.core.messages.message import Message, Part, ToolCall, ToolResult
+from refold.core.messages.message import Message, Part, Role, ToolCall, ToolResult
 from refold.core.messages.message_text import full_text
 from refold.core.messages.text_cutting import find_telling_word, fit_text
 from refold.core.messages.tool_pairs import link
@@ -55,8 +55,14 @@ STOP_WORDS: Final = frozenset(
     "should may might must shall not no nor so than then too very just about s t m ve re ll d".split()
 )
 """Words that every question has and that say nothing about it. A query of only these is searched as it is."""
-_ANSWER: Final = re.compile(r"#\d")
-"""What an answer of `recall` begins with, and hardly one of another tool whose name has that word."""
+_OWN_TOOL: Final = re.compile(r"(?:.*(?:__|[./:]))?recall|(?:.*[^A-Za-z0-9])?recall_(?:search|expand)")
+"""The tool and those of the MCP server, also behind the name of a server."""
+_ANSWER: Final = re.compile(
+    rf"(?:#\d+|(?:{AS_WRITTEN}|{NORMALISED})\w+) (?:(?:{'|'.join(get_args(Role))}): |tool result \(|calls )"
+    r'|\\?"session_id\\?": ?'
+)
+"""What answers of these tools begin with: a handle and who speaks, or the session of the MCP server. Tools of
+other makers may have the same name."""
 HANDLE: Final = re.compile(r"\[?#?(\d{1,15})(?:\s*[-–…]\s*#?(\d{1,15}))?\]?")
 """`#12`, `#12-#57`, `[#12-#57]`, `12-57`."""
 NAME: Final = "recall"
@@ -266,8 +272,9 @@ def _echoes_recall(state: SessionState, entry: Entry, place: "Place", wanted: st
 
     def is_recall(part: Part) -> bool:
         if isinstance(part, ToolResult):
-            return bool(_ANSWER.search(part.text[:ANSWER_FLOOR])) and NAME in (part.name or find_tool(part))
-        return isinstance(part, ToolCall) and NAME in part.name
+            is_answer = _ANSWER.search(part.text[:ANSWER_FLOOR]) is not None
+            return is_answer and _OWN_TOOL.fullmatch(part.name or find_tool(part)) is not None
+        return isinstance(part, ToolCall) and _OWN_TOOL.fullmatch(part.name) is not None
 
     [message] = _parse_items(state, [state.from_stored(entry)])
     rest = tuple(part for part in message.parts if not is_recall(part))

@@ -5,14 +5,16 @@ between words are taken letter by letter, in texts and in queries.
 """
 
 import re
+from collections.abc import Sequence
 from heapq import nlargest
-from typing import Final
+from typing import Any, Final
 
 from refold.errors import LogCorrupt
 from refold.stores import SearchHit
 from refold.stores.sqlite.connection import Connection
-from refold.stores.sqlite.driver import RawConnection
+from refold.stores.sqlite.driver import RawConnection, Row
 from refold.stores.sqlite.rows import parse_intact_row, select_entries
+from refold.stores.sqlite.schema import read_pragma
 from refold.stores.text import decode_text, separate_words
 
 _WORD: Final = re.compile(r"(?:[^\W_]|[\u0300-\u036f])+")
@@ -26,25 +28,27 @@ _MOST_PER_WORD: Final = 2_000
 more entries have tells little. Too low loses old entries with common words only."""
 _CANDIDATES: Final = 100
 """The best of them, which are then checked for every word."""
-_BEST: Final = "SELECT rowid, -rank FROM words WHERE words MATCH ? ORDER BY rank LIMIT ?"
+_BEST: Final = "SELECT rowid, -rank FROM terms WHERE terms MATCH ? ORDER BY rank LIMIT ?"
 _BEST_IN: Final = (
-    "SELECT words.rowid, -bm25(words) AS score FROM words CROSS JOIN entries ON entries.id = words.rowid"
-    " WHERE words MATCH ? AND entries.session = ? ORDER BY score DESC LIMIT ?"
+    "SELECT terms.rowid, -bm25(terms) AS score FROM terms CROSS JOIN entries ON entries.id = terms.rowid"
+    " WHERE terms MATCH ? AND entries.session = ? ORDER BY score DESC LIMIT ?"
 )
 _TEXTS: Final = "SELECT id, CAST(text AS BLOB) FROM entries WHERE id > ? ORDER BY id LIMIT ?"
-_WITH: Final = "SELECT rowid FROM words WHERE words MATCH ? ORDER BY rowid DESC LIMIT ?"
+_WITH: Final = "SELECT rowid FROM terms WHERE terms MATCH ? ORDER BY rowid DESC LIMIT ?"
 _WITH_IN: Final = (
-    "SELECT words.rowid FROM words CROSS JOIN entries ON entries.id = words.rowid"
-    " WHERE words MATCH ? AND entries.session = ? ORDER BY words.rowid DESC LIMIT ?"
+    "SELECT terms.rowid FROM terms CROSS JOIN entries ON entries.id = terms.rowid"
+    " WHERE terms MATCH ? AND entries.session = ? ORDER BY terms.rowid DESC LIMIT ?"
 )
-_HAS: Final = "SELECT count(*) FROM words WHERE words MATCH ? AND rowid = ?"
+_HAS: Final = "SELECT count(*) FROM terms WHERE terms MATCH ? AND rowid = ?"
 _ENTRY: Final = select_entries("WHERE id = ?")
 _NAME: Final = "SELECT name FROM sessions WHERE id = ?"
-_UNINDEXED: Final = select_entries("WHERE id > (SELECT through FROM indexed) ORDER BY id DESC LIMIT ?")
+_UNINDEXED: Final = select_entries("WHERE id > (SELECT through FROM indexed_terms) ORDER BY id DESC LIMIT ?")
 _MOST_UNINDEXED: Final = 2_000
 """Most entries that are searched without the index, the newest ones: tens of milliseconds. While a store
 works, fewer wait for it."""
-_IS_BEHIND: Final = "SELECT (SELECT through FROM indexed) < (SELECT ifnull(max(id), 0) FROM entries)"
+_FIRST_WITH_TERMS: Final = 5
+"""The version whose tables have the index under its present name."""
+_IS_BEHIND: Final = "SELECT (SELECT through FROM indexed_terms) < (SELECT ifnull(max(id), 0) FROM entries)"
 
 
 def split_query(query: str) -> list[str]:
@@ -59,16 +63,23 @@ def split_query(query: str) -> list[str]:
     return words
 
 
+def ask_index(raw: RawConnection, statement: str, values: Sequence[Any] = ()) -> list[Row]:
+    """Read all rows of a statement; an old file that cannot be written has the index under its first name."""
+    if read_pragma(raw, "user_version") < _FIRST_WITH_TERMS:
+        statement = statement.replace("indexed_terms", "indexed").replace("terms", "words")
+    return raw.execute(statement, values).fetchall()
+
+
 def index_new_entries(connection: Connection) -> None:
     """Index the entries that are not yet in the index, in several short transactions."""
-    while connection.fetch(_IS_BEHIND) != [(0,)]:
+    while connection.read(lambda raw: ask_index(raw, _IS_BEHIND)) != [(0,)]:
         connection.write(_index_batch)
 
 
 def read_unindexed(raw: RawConnection, session: bytes | None) -> list[SearchHit]:
     """Return the newest entries that are not in the index, because the store cannot be written."""
     found = []
-    for row in raw.execute(_UNINDEXED, (_MOST_UNINDEXED,)).fetchall():
+    for row in ask_index(raw, _UNINDEXED, (_MOST_UNINDEXED,)):
         stored = parse_intact_row(row)
         [(name,)] = raw.execute(_NAME, (stored.session,)).fetchall()
         if stored.entry.text and session in (None, name):
@@ -78,7 +89,7 @@ def read_unindexed(raw: RawConnection, session: bytes | None) -> list[SearchHit]
 
 
 def _index_batch(raw: RawConnection) -> None:
-    rows = raw.execute("SELECT through FROM indexed").fetchall()
+    rows = raw.execute("SELECT through FROM indexed_terms").fetchall()
     if len(rows) != 1:
         raise LogCorrupt("the search index is damaged; the log itself may be sound: check it")
     through, size = rows[0][0], 0
@@ -93,8 +104,8 @@ def _index_batch(raw: RawConnection) -> None:
             if size > _BATCH_BYTES:
                 break
     cursor.close()
-    raw.executemany("INSERT INTO words (rowid, text) VALUES (?, ?)", texts)
-    raw.execute("UPDATE indexed SET through = ?", (through,))
+    raw.executemany("INSERT INTO terms (rowid, text) VALUES (?, ?)", texts)
+    raw.execute("UPDATE indexed_terms SET through = ?", (through,))
 
 
 def search(
@@ -132,13 +143,12 @@ def search(
 def _entries_with(raw: RawConnection, word: str, session: int | None) -> set[int]:
     """Return the ids of the newest entries with a word."""
     statement, values = (_WITH, ()) if session is None else (_WITH_IN, (session,))
-    return {entry for (entry,) in raw.execute(statement, (word, *values, _MOST_PER_WORD)).fetchall()}
+    return {entry for (entry,) in ask_index(raw, statement, (word, *values, _MOST_PER_WORD))}
 
 
 def _rank(raw: RawConnection, query: str, session: int | None, limit: int) -> list[tuple[int, float]]:
     statement, values = (_BEST, ()) if session is None else (_BEST_IN, (session,))
-    rows = raw.execute(statement, (query, *values, limit)).fetchall()
-    return [(entry, score) for entry, score in rows]
+    return [(entry, score) for entry, score in ask_index(raw, statement, (query, *values, limit))]
 
 
 def _rank_by_word_count(
@@ -156,5 +166,5 @@ def _rank_by_word_count(
     for word, entries in having.items():
         if len(entries) == _MOST_PER_WORD:  # older entries may have the word too
             others = (entry for entry in best if entry not in entries)
-            entries |= {entry for entry in others if raw.execute(_HAS, (word, entry)).fetchall() == [(1,)]}
+            entries |= {entry for entry in others if ask_index(raw, _HAS, (word, entry)) == [(1,)]}
     return [(entry, score(entry)) for entry in nlargest(limit, best, key=score)]

@@ -227,7 +227,7 @@ def source_lines() -> Check:
     # lines and files of the surface after two more formats, outages of stores, bounded questions, trusted
     # reports, one recovery, the normal form and whole turns; then native compaction, bound thinking and the
     # search for the session of a list
-    return Check("lines", "lines in src/refold", sum(rooms.values()), (0, 88_300), listed)
+    return Check("lines", "lines in src/refold", sum(rooms.values()), (0, 89_100), listed)
 
 
 def source_files() -> Check:
@@ -254,7 +254,7 @@ def used_once() -> Check:
             if isinstance(node, FunctionNode) and node.name.startswith("_") and uses[node.name] == 1
         ]
     # 550 at 56,000 lines, 648 at 64,500: the share is the same
-    return Check("once", "private functions used once", len(found), (0, 945), tuple(found))
+    return Check("once", "private functions used once", len(found), (0, 965), tuple(found))
 
 
 def single_importers() -> Check:

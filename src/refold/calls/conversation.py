@@ -100,9 +100,7 @@ def read_conversation(messages: Sequence[Any], options: MeasureOptions | None = 
     counter = choose_counter(policy, options.model, options.count).with_guess(1.0, guessed, room)
     visible = [counter.visible(message) for message in parsed]
     sizes = count_read(parsed, tuple(map(counter.count_with_text, parsed, visible)))
-    if isinstance(options.usage, str | bytes | Sequence) or options.usage is True:
-        raise FormatError("expected a number of tokens, or what a provider reported", path="usage")
-    usage, used = read_usage(options.usage), None
+    usage, used = _read_usage(options.usage), None
     breakdown = _break_down(counter, sizes, options, usage)
     if usage is not None:
         used = estimate_used(usage, parsed, sizes, breakdown, counter=counter, learns=policy.learns)
@@ -132,6 +130,12 @@ def read_conversation(messages: Sequence[Any], options: MeasureOptions | None = 
         calibration=_calibrate(breakdown.total, used),
         binds_thinking=bool(options.model and find_fact("binds_thinking", options.model)),
     )
+
+
+def _read_usage(value: Any) -> Usage | None:
+    if isinstance(value, str | bytes | Sequence) or value is True:
+        raise FormatError("expected a number of tokens, or what a provider reported", path="usage")
+    return read_usage(value)
 
 
 def _calibrate(estimate: int, used: int | None) -> Calibration:

@@ -10,12 +10,13 @@ from refold.calls.summariser import AskTarget
 from refold.config.serve_settings import SECRET_VARIABLE
 from refold.core.compaction.policy import Policy
 from refold.errors import RefoldError
-from refold.gateway.http.routes import FOLDED
 from refold.gateway.virtual_keys import read_keys
 from refold.inspector.options import InspectorOptions, check_inspector, is_loopback
 from refold.policies import presets
 from refold.stores import Store
 
+_REQUEST_PATHS: Final = ("/chat/completions", "/responses", "/messages")
+"""Paths that clients put behind the address of an upstream."""
 TENANCIES: Final = ("single", "key")
 _HEADER_NAME: Final = re.compile(r"[A-Za-z0-9-]{1,100}")
 _LEAST_WINDOW: Final = 1_000
@@ -202,5 +203,5 @@ def _check_address(name: str, address: str) -> None:
             f"{name} is no address of an upstream: write http://HOST:PORT/PATH or https://HOST/PATH, without"
             " a user, a query or a fragment"
         )
-    if path := next((path for path in FOLDED if address.rstrip("/").endswith(path)), ""):
+    if path := next((path for path in _REQUEST_PATHS if address.rstrip("/").endswith(path)), ""):
         raise RefoldError(f"{name} ends with {path}, which each request adds: leave it out of the address")

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from refold.gateway.virtual_keys import Upstream
 
-FOLDED: Final[Mapping[str, tuple[Upstream, str]]] = {
+_FOLDED: Final[Mapping[str, tuple[Upstream, str]]] = {
     "/chat/completions": ("openai", "openai"),
     "/responses": ("openai", "responses"),
     "/messages": ("anthropic", "anthropic"),
@@ -86,7 +86,7 @@ def find_route(method: str, path: str, headers: Mapping[str, str]) -> Route:
             break
     versioned = path.startswith(f"{VERSION}/")
     path = path.removeprefix(VERSION) if versioned else path
-    folded = FOLDED.get(path)
+    folded = _FOLDED.get(path)
     if folded is not None and named in (None, folded[0]):
         wire = folded[1] if method == "POST" else ""
         return Route(folded[0], path, versioned, wire, counts=path == _COUNTS, known=True)

@@ -33,6 +33,7 @@ from conformance_running import (
     read_request,
     run_talk,
     secret,
+    write_note,
     write_turn,
 )
 
@@ -119,6 +120,20 @@ class Conformance:
     def test_01_tools_stay_the_same(self, talked):
         """A tool that comes and goes would break the cached prefix."""
         assert all(request.tools == talked.requests[0].tools for request in talked.requests)
+
+    def test_01_a_call_with_long_arguments_stays_valid(self, tmp_path):
+        """Where it is shortened, what hangs on it goes or stays with it: signatures, reasoning, ids."""
+        with (
+            Provider(limit=WINDOW, answer=write_note) as provider,
+            Running(self.case, provider, tmp_path / "notes") as running,
+        ):
+            running.talk("k", 1, 8)
+            assert running.session("k").folds()
+        assert provider.problems == []
+        assert max(request.used for request in provider.requests) <= WINDOW
+        sent = json.dumps(provider.requests[-1].messages)
+        assert "Line 50 of note 1 " not in sent
+        assert "Line 50 of note 8 " in sent
 
     # -- 2: the summariser ---------------------------------------------------------------------------------
 

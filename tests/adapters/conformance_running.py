@@ -5,6 +5,7 @@ import hashlib
 import inspect
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,7 +17,7 @@ from typing import Any, Self
 from conformance_case import WINDOW, Agent, Case, Line, Setup, Summariser, outline
 
 from refold import Overflow
-from refold.testing import Provider, Request
+from refold.testing import Call, Provider, Reply, Request
 from refold.testing import Usage as Cost
 
 FULL = os.environ.get("REFOLD_ADAPTERS") == "full"
@@ -35,6 +36,16 @@ def write_turn(turn: int, *, parallel: bool = True) -> str:
     """Return what the user says in a turn; the model calls three tools at once in every fifth."""
     many = " PARALLEL 3." if parallel and turn % 5 == 0 else ""
     return f"Turn {turn}: what is in the next box? The password is {secret(turn)}.{many}"
+
+
+def write_note(request: Request) -> Reply | None:
+    """Let the model call `look` with a note of fifty lines when a turn begins; the provider answers the rest."""
+    last = outline(request.messages, request.wire)[-1]
+    turns = re.findall(r"Turn (\d+):", last.text)
+    if last.role != "user" or not turns:
+        return None
+    note = "".join(f"Line {i} of note {turns[-1]} says what is to be done.\n" for i in range(1, 51))
+    return Reply("I look and note it.", (Call("look", {"n": int(turns[-1]), "note": note}),))
 
 
 class Running:

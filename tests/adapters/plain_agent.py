@@ -17,7 +17,11 @@ TOOL = {
     "function": {
         "name": "look",
         "description": look.__doc__,
-        "parameters": {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]},
+        "parameters": {
+            "type": "object",
+            "properties": {"n": {"type": "integer"}, "note": {"type": "string"}},
+            "required": ["n"],
+        },
     },
 }
 

@@ -341,3 +341,17 @@ def test_agent_framework_7518_a_turn_of_25_calls_folds_inside_the_loop(stream):
         assert middleware.session("t").stats().totals.requests == 26
 
     run(work)
+
+
+def test_reasoning_stays_with_calls_that_the_provider_ran():
+    """OpenAI takes none without the other."""
+    reasoning = Content.from_text_reasoning(id="rs_1", text="hm", protected_data="e")
+    ran = Content.from_mcp_server_tool_call(
+        call_id="mcp_1", tool_name="find", server_name="s", arguments="{}"
+    )
+    said = Content.from_text("so")
+    for contents, kept in (([reasoning, ran, said], 3), ([reasoning, said], 1), ([ran, said], 2)):
+        (made,) = from_wire(to_wire(Message(role="assistant", contents=contents)))
+        assert [content.to_dict() for content in made.contents] == [
+            content.to_dict() for content in contents[-kept:]
+        ]

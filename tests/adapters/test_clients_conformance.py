@@ -17,7 +17,11 @@ import openai
 
 import refold
 
-PARAMETERS = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+PARAMETERS = {
+    "type": "object",
+    "properties": {"n": {"type": "integer"}, "note": {"type": "string"}},
+    "required": ["n"],
+}
 NEEDS_STRICT_TOOLS = tuple(map(int, openai.VERSION.split("."))) < (3, 19, 1)
 """True for versions whose async `chat.completions.stream` takes no other tools, with or without Refold."""
 

@@ -23,12 +23,13 @@ from inspect_ai.model import (
     ContentDocument,
     ContentReasoning,
     ContentText,
+    ContentToolUse,
     ContentVideo,
     GenerateConfig,
     Model,
     get_model,
 )
-from inspect_ai.tool import tool
+from inspect_ai.tool import ToolCall, tool
 
 import refold
 from refold.adapters.inspect_ai import Refold, recall
@@ -297,3 +298,19 @@ def test_signed_reasoning_is_left_out_whole_of_a_message_that_is_made_again():
     items = to_wire(ChatMessageAssistant(content=[reasoning, ContentText(text="so"), reasoning]))
     assert items[0]["reasoning_content"] == "hm\nhm"
     assert from_wire(items)[0].content == "so"
+
+
+def test_reasoning_stays_with_calls():
+    """OpenAI takes none without the other; text keeps the id of its message beside them."""
+    reasoning = ContentReasoning(reasoning="e", signature="rs_1", redacted=True)
+    ran = ContentToolUse(tool_type="web_search", id="ws_1", name="web_search", arguments="q", result="")
+    said = ContentText(text="so", internal={"message_id": "msg_1"})
+    (item,) = to_wire(ChatMessageAssistant(content=[reasoning, ran, said]))
+    bare = {key: item[key] for key in item if key != "reasoning_content"}
+    assert from_wire([bare])[0].content == [reasoning, ran, said]
+    calls = [ToolCall(id="c1", function="look", arguments={"n": 1})]
+    (item,) = to_wire(ChatMessageAssistant(content=[reasoning, said], tool_calls=calls))
+    assert "reasoning_content" not in item
+    assert from_wire([item])[0].content == [reasoning, said]
+    (item,) = to_wire(ChatMessageAssistant(content=[reasoning, said]))
+    assert from_wire([item])[0].content == "so"

@@ -51,14 +51,15 @@ CONFIGS = {
 def look_or_tell():
     """Return the tool `look`; Inspect tells a model of errors that are a `ToolError`."""
 
-    async def execute(n: int) -> str:
+    async def execute(n: int, note: str = "") -> str:
         """Look into box n and return what is in it.
 
         Args:
             n: number of the box
+            note: what is to be done with it
         """
         try:
-            return look(n)
+            return look(n, note)
         except ValueError as error:
             raise ToolError(str(error)) from None
 

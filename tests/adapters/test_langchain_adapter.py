@@ -491,6 +491,47 @@ def test_media_in_bytes_are_written_as_base64():
         assert item["content"][0]["file"]["file_data"] == "data:application/pdf;base64,YWJj"
 
 
+REASONED = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "e"}
+SAID = {"type": "text", "text": "ok", "id": "msg_1"}
+SEARCHED = {"type": "web_search_call", "id": "ws_1", "status": "completed"}
+CALLED = {"type": "function_call", "id": "fc_1", "call_id": "c1", "name": "look", "arguments": '{"n": 1}'}
+STANDARD = {"type": "tool_call", "id": "c1", "name": "look", "args": {"n": 1}, "extras": {"item_id": "fc_1"}}
+CALLS = [{"id": "c1", "name": "look", "args": {"n": 1}}]
+
+
+def make_anew(item, *, keeps_thinking):
+    """Return the message of an item that a fold has changed."""
+    lost = () if keeps_thinking else ("thinking_blocks", "reasoning_content")
+    (made,) = from_wire([{key: item[key] for key in item if key not in lost}])
+    return made
+
+
+@pytest.mark.parametrize("call", [CALLED, STANDARD], ids=["responses", "standard"])
+def test_ids_of_responses_stay_with_the_reasoning_and_leave_with_it(call):
+    """OpenAI refuses an item whose reasoning item is missing, and a reasoning item without the item behind it."""
+    (item,) = to_wire(AIMessage([REASONED, SAID, call], tool_calls=CALLS))
+    made = make_anew(item, keeps_thinking=True)
+    assert made.content == [REASONED, SAID, CALLED]
+    assert [call["id"] for call in made.tool_calls] == ["c1"]
+    made = make_anew(item, keeps_thinking=False)
+    assert made.content == [{"type": "text", "text": "ok"}]
+    assert [call["id"] for call in made.tool_calls] == ["c1"]
+
+
+def test_reasoning_stays_with_calls_that_the_provider_ran():
+    """Their ids cannot be left out, so no stage may take the reasoning."""
+    (item,) = to_wire(AIMessage([REASONED, SEARCHED, SAID, CALLED], tool_calls=CALLS))
+    assert not {"thinking_blocks", "reasoning_content"} & item.keys()
+    assert make_anew(item, keeps_thinking=False).content == [REASONED, SEARCHED, SAID, CALLED]
+
+
+def test_thinking_of_anthropic_may_leave_calls_that_it_ran():
+    ran = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {}}
+    thinking = {"type": "thinking", "thinking": "hm", "signature": "s"}
+    (item,) = to_wire(AIMessage([thinking, ran, {"type": "text", "text": "ok"}]))
+    assert make_anew(item, keeps_thinking=False).content == [ran, {"type": "text", "text": "ok"}]
+
+
 def test_thinking_behind_a_call_is_left_out_of_a_message_that_is_made_anew():
     thinking = {"type": "thinking", "thinking": "hm", "signature": "s"}
     call = {"type": "tool_use", "id": "c1", "name": "look", "input": {"n": 1}}
@@ -498,7 +539,7 @@ def test_thinking_behind_a_call_is_left_out_of_a_message_that_is_made_anew():
     (item,) = to_wire(AIMessage([thinking, call, thinking], tool_calls=called))
     assert item["reasoning_content"] == "hm\nhm"
     (made,) = from_wire([item])
-    assert made.content == []
+    assert not made.content
     assert made.tool_calls[0]["id"] == "c1"
 
 

@@ -28,11 +28,7 @@ def open_model(wire, setup):
         return ChatAnthropic(
             model=MODEL[wire], base_url=setup.root, api_key="none", max_retries=0, stream_usage=True
         )
-    options = (
-        {"use_responses_api": True, "output_version": "responses/v1", "store": False}
-        if wire == "responses"
-        else {}
-    )
+    options = {"use_responses_api": True, "output_version": "responses/v1"} if wire == "responses" else {}
     return ChatOpenAI(
         model=MODEL[wire], base_url=setup.url, api_key="none", max_retries=0, stream_usage=True, **options
     )

@@ -15,7 +15,11 @@ import litellm  # skipped above where it is missing
 
 from refold.adapters.litellm import RefoldLiteLLM
 
-PARAMETERS = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+PARAMETERS = {
+    "type": "object",
+    "properties": {"n": {"type": "integer"}, "note": {"type": "string"}},
+    "required": ["n"],
+}
 LOOK = {
     "type": "function",
     "function": {"name": "look", "description": look.__doc__, "parameters": PARAMETERS},

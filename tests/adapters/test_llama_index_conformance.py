@@ -25,9 +25,9 @@ WHOLE = 10_000_000
 """A memory that cuts nothing; by default LlamaIndex's own forgets what is over three quarters of the window."""
 
 
-async def alook(n: int) -> str:
+async def alook(n: int, note: str = "") -> str:
     """Do as `look`, and not in a thread: LlamaIndex takes results of parallel calls in the order they end."""
-    return look(n)
+    return look(n, note)
 
 
 class LlamaIndexAgent(Agent):

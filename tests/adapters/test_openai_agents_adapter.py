@@ -251,7 +251,8 @@ def test_an_agent_that_is_a_tool_is_apart_in_every_run(limit):
             question = f'Turn {number}: CALL ask_inner {{"input": "Turn {number}: hello"}}'
             await Runner.run(outer, question, session=session, run_config=config)
 
-    with Provider() as provider:
+    # a limit cuts between reasoning and its call, with or without Refold; the real API would refuse that
+    with Provider(reasoning=limit is None) as provider:
         drive(provider, work)
     assert provider.problems == []
     names = {each.name for each in session.sessions.store.sessions()}

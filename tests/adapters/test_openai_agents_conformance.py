@@ -14,10 +14,10 @@ from openai import AsyncOpenAI
 from refold.adapters.openai_agents import RefoldSession, recall_tool
 
 
-def look_or_tell(n: int) -> str:
+def look_or_tell(n: int, note: str = "") -> str:
     """Look into box n and return what is in it."""
     try:
-        return look(n)
+        return look(n, note)
     except ValueError as error:
         return f"Error: {error}"
 

@@ -1,6 +1,7 @@
 """Refold inside Pydantic AI: real agents and models against a provider on this machine."""
 
 import asyncio
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -28,6 +29,7 @@ from pydantic_ai.messages import (
     ModelMessagesTypeAdapter,
     ModelRequest,
     ModelResponse,
+    NativeToolCallPart,
     SystemPromptPart,
     TextPart,
     ThinkingPart,
@@ -606,6 +608,49 @@ def test_thinking_whose_place_is_lost_is_left_out_whole(parts):
     (item,) = to_wire(ModelResponse(parts))
     assert item["reasoning_content"] == "a\nb"
     assert not [part for part in from_wire([item])[0].parts if isinstance(part, ThinkingPart)]
+
+
+REASONED = ThinkingPart("hm", id="rs_1", signature="e", provider_name="openai")
+SAID = TextPart("so", id="msg_1")
+NAMED = ToolCallPart("look", '{"n": 1}', "c1", id="fc_1", provider_name="openai")
+SEARCHED = NativeToolCallPart("web_search", {"query": "q"}, "ws_1", id="ws_1", provider_name="openai")
+
+
+def make_anew(item, *, keeps_thinking):
+    """Return the parts of an item that a fold has changed."""
+    lost = () if keeps_thinking else ("thinking_blocks", "reasoning_content")
+    (made,) = from_wire([{key: item[key] for key in item if key not in lost}])
+    return made.parts
+
+
+def test_ids_of_responses_stay_with_the_reasoning_and_leave_with_it():
+    """OpenAI refuses an item whose reasoning item is missing, and a reasoning item without the item behind it."""
+    (item,) = to_wire(ModelResponse([REASONED, SAID, NAMED]))
+    assert make_anew(item, keeps_thinking=True) == [REASONED, SAID, NAMED]
+    assert make_anew(item, keeps_thinking=False) == [TextPart("so"), replace(NAMED, id=None)]
+
+
+def test_reasoning_stays_with_calls_that_the_provider_ran():
+    """Their ids cannot be left out, so no stage may take the reasoning."""
+    parts = [REASONED, SEARCHED, SAID, NAMED]
+    (item,) = to_wire(ModelResponse(parts))
+    assert make_anew(item, keeps_thinking=False) == parts
+    (item,) = to_wire(ModelResponse([think("a"), SEARCHED, TextPart("so")]))
+    assert make_anew(item, keeps_thinking=False) == [SEARCHED, TextPart("so")]
+
+
+def test_a_call_that_gemini_has_signed_is_sent_whole_or_not_at_all():
+    history = [ModelRequest(parts=[UserPromptPart("write ten files")])]
+    signed = {"provider_name": "google", "provider_details": {"thought_signature": "c2lnbmVk"}}
+    for n in range(10):
+        big = {"path": f"f{n}", "content": "a line of code\n" * 150}
+        history.append(ModelResponse([TextPart(f"step {n}"), ToolCallPart("write", big, f"c{n}", **signed)]))
+        history.append(ModelRequest(parts=[ToolReturnPart("write", "ok " * 30, f"c{n}")]))
+    session = refold.open("t", store="memory:", window=6000, format="openai", model="gemini-3-pro")
+    sent = Turn(session, BRIDGE, history).prepare()
+    calls = [part for message in sent for part in message.parts if part.part_kind == "tool-call"]
+    assert 0 < len(calls) < 10
+    assert all(call.args_as_dict()["content"] == "a line of code\n" * 150 for call in calls)
 
 
 def test_a_call_that_is_shortened_leaves_the_thinking_before_it_where_it_is():

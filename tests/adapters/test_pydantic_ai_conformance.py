@@ -42,10 +42,10 @@ def open_model(wire, client):
     return kind(MODELS[wire], provider=OpenAIProvider(openai_client=client))
 
 
-def look_or_tell(n: int) -> str:
+def look_or_tell(n: int, note: str = "") -> str:
     """Look into box n and return what is in it."""
     try:
-        return look(n)
+        return look(n, note)
     except ValueError as error:
         return f"Error: {error}"
 

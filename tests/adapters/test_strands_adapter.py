@@ -18,7 +18,9 @@ from strands.session.file_session_manager import FileSessionManager
 from strands.types.exceptions import ContextWindowOverflowException
 
 import refold
+from refold.adapters.base import Turn
 from refold.adapters.strands import RefoldConversationManager
+from refold.adapters.strands.messages import BRIDGE
 from refold.testing import PIXEL, Provider
 
 pytestmark = [
@@ -339,3 +341,20 @@ def test_between_calls_the_agent_has_its_own_model(open_agent):
     model = agent.model
     talk(agent, [1])
     assert agent.model is model
+
+
+def test_a_call_that_gemini_has_signed_is_sent_whole_or_not_at_all():
+    signed = {"toolUse": {"toolUseId": "c", "name": "write", "input": {}, "reasoningSignature": "c2lnbmVk"}}
+    history = [{"role": "user", "content": [{"text": "write ten files"}]}]
+    for n in range(10):
+        call = {**signed["toolUse"], "toolUseId": f"c{n}", "input": {"content": "a line of code\n" * 150}}
+        result = {"toolUseId": f"c{n}", "status": "success", "content": [{"text": "ok " * 30}]}
+        history.append({"role": "assistant", "content": [{"text": f"step {n}"}, {"toolUse": call}]})
+        history.append({"role": "user", "content": [{"toolResult": result}]})
+    session = refold.open("t", store="memory:", window=6000, format="converse", model="gemini-3-pro")
+    sent = Turn(session, BRIDGE, history).prepare()
+    blocks = [block for message in sent for block in message["content"]]
+    calls = [block["toolUse"] for block in blocks if "toolUse" in block]
+    assert 0 < len(calls) < 10
+    assert all(call["input"] == {"content": "a line of code\n" * 150} for call in calls)
+    assert {call["reasoningSignature"] for call in calls} == {"c2lnbmVk"}

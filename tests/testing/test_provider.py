@@ -342,6 +342,30 @@ def test_changed_reasoning_and_calls_are_problems(provider):
     ]
 
 
+def test_an_id_without_the_reasoning_before_it_is_a_problem(provider):
+    wire = WIRES[1]
+    history = []
+    run_turn(provider, wire, history, "hi")
+    led = [item for item in history if str(item.get("id")).startswith(("fc_", "msg_"))]
+    assert [item["type"] for item in led] == ["function_call", "message"]
+    later = wire.user("and?")
+    plain = [item for item in history if item.get("type") != "reasoning"]
+    wire.ask(provider, [*history, later])
+    wire.ask(provider, [*({key: item[key] for key in item if key != "id"} for item in plain), later])
+    assert provider.problems == []
+    wire.ask(provider, [*plain, later])
+    found = [(each.problem.rule, plain[each.problem.index]) for each in provider.problems]
+    assert found == [("id-without-reasoning", item) for item in led]
+
+
+def test_ids_of_answers_without_reasoning_stand_alone():
+    wire, history = WIRES[1], []
+    with Provider(reasoning=False) as provider:
+        run_turn(provider, wire, history, "hi")
+        wire.ask(provider, [*history, wire.user("and?")])
+    assert provider.problems == []
+
+
 def test_tool_choice_is_obeyed(provider):
     wire = WIRES[0]
     forced = {"tool_choice": {"type": "function", "function": {"name": "recall"}}}

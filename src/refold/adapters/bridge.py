@@ -14,8 +14,16 @@ from refold.session.turns import View
 
 N = TypeVar("N")
 Wire: TypeAlias = dict[str, Any]
+ITEM_ID: Final = "item_id"
+"""Field of a call: the id under which its provider keeps it, beside the id that its result names."""
+REASONING: Final = "reasoning"
+"""The type of thinking that stays in the content of its answer, where no stage takes it out."""
+_REASONING_ID: Final = "rs_"
+"""How OpenAI's Responses names reasoning items; it refuses one whose id begins otherwise."""
 _PLACE: Final = "place"
 """Field of a block of thinking: how many blocks of content stood before it, and how many there were."""
+TEXTS: Final = frozenset({"text", "output_text", "refusal"})
+"""Blocks of content that may have the id of the message that they are, and are taken without it, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +104,33 @@ def mark_places(thinking: Sequence[Wire], kinds: Sequence[str]) -> list[Wire]:
     return marked
 
 
+def is_reasoning_item(name: Any) -> bool:
+    """True for the id of a reasoning item of Responses, which refuses what such an item led to without it.
+
+    Texts and calls may be sent without their ids instead. Calls that the provider ran itself may not, so
+    their reasoning stays in the content.
+    """
+    return isinstance(name, str) and name.startswith(_REASONING_ID)
+
+
+def read_answer(item: Wire) -> tuple[list[Wire], list[Wire]]:
+    """Return the content of an answer as blocks, with its thinking where it stood, and its calls.
+
+    Where the thinking is gone, texts and calls lose the ids that their provider gave them with it.
+    """
+    content, calls = item.get("content") or (), list(item.get("tool_calls") or ())
+    blocks = [{"type": "text", "text": content}] if isinstance(content, str) else list(content)
+    placed = place_thinking(item.get("thinking_blocks") or (), blocks)
+    if len(placed) > len(blocks) or any(block["type"] == REASONING for block in blocks):
+        return placed, calls
+    plain = [_drop_key(block, "id") if block["type"] in TEXTS else block for block in blocks]
+    return plain, [_drop_key(call, ITEM_ID) for call in calls]
+
+
+def _drop_key(value: Wire, key: str) -> Wire:
+    return {name: value[name] for name in value if name != key}
+
+
 def place_thinking(thinking: Sequence[Wire], content: Sequence[Wire]) -> list[Wire]:
     """Return content with the thinking where it stood; without all of it where the place is not known.
 
@@ -106,5 +141,5 @@ def place_thinking(thinking: Sequence[Wire], content: Sequence[Wire]) -> list[Wi
         before, size = block.get(_PLACE, (0, len(content)))
         if size != len(content):
             return list(content)
-        placed.insert(before + number, {key: value for key, value in block.items() if key != _PLACE})
+        placed.insert(before + number, _drop_key(block, _PLACE))
     return placed

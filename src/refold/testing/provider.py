@@ -92,6 +92,8 @@ class Provider:
         self._failures: deque[Failure] = deque()
         self._stored: dict[str, Body] = {}
         """What goes on from an answer, by its id: the request with the answer behind its messages."""
+        self._reasons: dict[str, str] = {}
+        """The id of the reasoning item that led to an item, by the item's id."""
         self._lock = threading.Lock()
         self._server: LocalServer | None = None
 
@@ -184,7 +186,7 @@ class Provider:
             stream=body.stream,
             used=used,
         )
-        problems = _find_problems(body)
+        problems = [*_find_problems(body), *_find_lost_reasons(body, self._reasons)]
         self.problems += [InvalidRequest(request.number, body.wire, problem) for problem in problems]
         writer = get_writer(body.wire)
         if self._failures:
@@ -232,6 +234,9 @@ class Provider:
         if body.wire == "responses" or request.body.get("thread"):
             whole = writer.write(written)
             answer = whole.get("output") or [{"role": "assistant", "content": whole["content"]}]
+            first, *led = answer
+            if first.get("type") == "reasoning":
+                self._reasons |= {item["id"]: first["id"] for item in led}
             self._stored[whole["id"]] = replace(body, messages=[*body.messages, *answer])
         if not body.stream:
             return Response(body=writer.write(written))
@@ -308,6 +313,20 @@ def _find_problems(body: Body) -> list[Problem]:
         for text in writer.find_changes(item)
     ]
     return [*validate(body.messages, body.wire), *changed]
+
+
+def _find_lost_reasons(body: Body, reasons: Mapping[str, str]) -> list[Problem]:
+    """Report ids of items that were sent behind a reasoning item and come back without it."""
+    problems: list[Problem] = []
+    seen: set[str] = set()
+    for index, item in enumerate(body.messages):
+        name = str(item.get("id")) if isinstance(item, Mapping) else ""
+        reason = reasons.get(name)
+        if reason is not None and reason not in seen:
+            text = f"the item {name} came without its reasoning item {reason}: send both, or leave the id out"
+            problems.append(Problem(index, "id-without-reasoning", text))
+        seen.add(name)
+    return problems
 
 
 def _parse(body: Body) -> tuple[Sequence[Message], list[Any]]:

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from agent_framework import Content, Message
 
-from refold.adapters.bridge import Bridge, Wire
+from refold.adapters.bridge import Bridge, Wire, is_reasoning_item
 
 _SILENT: Final = frozenset({"usage", "text_reasoning"})
 """Contents that are no part of a chat message: reports, and reasoning that only its provider reads."""
@@ -23,6 +23,7 @@ def to_wire(message: Message) -> list[Wire]:
     role, results = str(message.role), []
     blocks: list[Wire] = []
     calls: list[Wire] = []
+    silent = _SILENT - {"text_reasoning"} if _must_keep_reasoning(message) else _SILENT
     for content in message.contents:
         if content.type == "text":
             blocks.append({"type": "text", "text": content.text or ""})
@@ -32,7 +33,7 @@ def to_wire(message: Message) -> list[Wire]:
             results.append(
                 {"role": "tool", "tool_call_id": content.call_id, "content": _write_result(content)}
             )
-        elif content.type not in _SILENT:
+        elif content.type not in silent:
             blocks.append(_write_block(content))
     if results and not (blocks or calls):
         return results
@@ -40,6 +41,12 @@ def to_wire(message: Message) -> list[Wire]:
     if calls:
         said = {"role": "assistant", "content": said["content"] or None, "tool_calls": calls}
     return [said, *results]
+
+
+def _must_keep_reasoning(message: Message) -> bool:
+    """True if reasoning led to calls that the provider ran itself: OpenAI takes none without the other."""
+    ran = any(content.type == "mcp_server_tool_call" for content in message.contents)
+    return ran and any(is_reasoning_item(getattr(content, "id", None)) for content in message.contents)
 
 
 def _join_texts(blocks: list[Wire]) -> str | list[Wire]:

@@ -17,7 +17,7 @@ from inspect_ai.model import (
 from inspect_ai.tool import ToolCall, ToolInfo
 from pydantic import TypeAdapter
 
-from refold.adapters.bridge import Bridge, Wire
+from refold.adapters.bridge import Bridge, Wire, is_reasoning_item
 
 MADE: Final = "refold"
 """Key in the metadata of messages that a fold made; Inspect's own compaction has `summary` there."""
@@ -40,12 +40,20 @@ def to_wire(message: ChatMessage) -> tuple[Wire, ...]:
 
 
 def _write_assistant(message: ChatMessageAssistant) -> Wire:
-    """Return an answer; reasoning stays outside of its content, as chat has it."""
-    content, blocks = message.content, []
+    """Return an answer; reasoning stays outside of its content, as chat has it.
+
+    But OpenAI takes a call with its id only behind the reasoning that led to it. Inspect keeps the ids of all
+    calls apart from the messages, and sends them.
+    """
+    content, written, blocks = message.content, message.content, []
     if not isinstance(content, str):
         blocks = [block for block in content if block.type == "reasoning"]
-        content = [block for block in content if block.type != "reasoning"]
-    item: Wire = {"role": "assistant", "content": _write_content(content)}
+        called = message.tool_calls or any(block.type == "tool_use" for block in content)
+        if called and any(is_reasoning_item(block.signature) for block in blocks):
+            written, blocks = [_write_block(block, whole=True) for block in content], []
+        else:
+            written = _write_content([block for block in content if block.type != "reasoning"])
+    item: Wire = {"role": "assistant", "content": written}
     if blocks:
         item["reasoning_content"] = "\n".join(block.reasoning for block in blocks)
     if message.tool_calls:
@@ -62,8 +70,9 @@ def _write_content(content: Any) -> Any:
     return [_write_block(block) for block in content]
 
 
-def _write_block(block: Content) -> Wire:
-    if block.type == "text":
+def _write_block(block: Content, *, whole: bool = False) -> Wire:
+    """Return a block; `whole` for a text with what its provider wants back, such as its id."""
+    if block.type == "text" and not whole:
         return {"type": "text", "text": block.text}
     if block.type == "image":
         return {"type": "image_url", "image_url": {"url": block.image}}
@@ -103,7 +112,7 @@ def _read_content(content: str | Sequence[Mapping[str, Any]] | None) -> str | li
 
 def _read_block(block: Mapping[str, Any]) -> Content:
     if block["type"] == "text":
-        return ContentText(text=block["text"])
+        return ContentText(text=block["text"], internal=block.get("internal"))
     if block["type"] == "image_url":
         return ContentImage(image=block["image_url"]["url"])
     own = block.get(_OWN)

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
 
-from refold.adapters.bridge import Bridge, Wire, mark_places, place_thinking
+from refold.adapters.bridge import ITEM_ID, TEXTS, Bridge, Wire, is_reasoning_item, mark_places, read_answer
 
 MADE: Final[Mapping[str, str]] = {"lc_source": "summarization"}
 """The mark with which LangChain's own middleware tells a summary from what a user said."""
@@ -66,8 +66,14 @@ def _write_assistant(message: AIMessage) -> Wire:
         bad = [
             (call, call["args"] or "") for call in message.invalid_tool_calls if call["id"] and call["name"]
         ]
+        ids = _find_item_ids(content)
         item["tool_calls"] = [
-            {"id": call["id"], "type": "function", "function": {"name": call["name"], "arguments": text}}
+            {
+                "id": call["id"],
+                "type": "function",
+                "function": {"name": call["name"], "arguments": text},
+                **ids.get(call["id"], {}),
+            }
             for call, text in (*calls, *bad)
         ]
     version = message.response_metadata.get("output_version")
@@ -79,11 +85,34 @@ def _write_assistant(message: AIMessage) -> Wire:
 def _fill_blocks(item: Wire, content: Sequence[Any]) -> None:
     """Put each block of an answer in its place."""
     kinds = [_KINDS.get(block.get("type"), "") if isinstance(block, dict) else "" for block in content]
+    if _must_keep_reasoning(content, kinds):
+        kinds = ["" if kind == "thinking" else kind for kind in kinds]
     item["content"] = _write_content([b for b, kind in zip(content, kinds, strict=True) if not kind])
     thinking = [block for block, kind in zip(content, kinds, strict=True) if kind == "thinking"]
     if thinking:
         item["thinking_blocks"] = mark_places(thinking, kinds)
         item["reasoning_content"] = "\n".join(filter(None, map(_read_thinking, thinking)))
+
+
+def _must_keep_reasoning(content: Sequence[Any], kinds: Sequence[str]) -> bool:
+    """True for reasoning that led to calls which the provider ran itself: these are not taken without it."""
+    others = (
+        block
+        for block, kind in zip(content, kinds, strict=True)
+        if not kind and isinstance(block, dict) and block.get("type") not in TEXTS
+    )
+    return any("id" in block for block in others) and any(
+        is_reasoning_item(block.get("id")) for block in content if isinstance(block, dict)
+    )
+
+
+def _find_item_ids(content: Any) -> dict[Any, Wire]:
+    """Return the field with the id that Responses gave to a call, by the id that its result names."""
+    blocks = [block for block in content if isinstance(block, dict)]
+    own = [(each.get("call_id"), each.get("id")) for each in blocks if each.get("type") == "function_call"]
+    standard = [each for each in blocks if each.get("type") == "tool_call"]
+    own += [(each.get("id"), (each.get("extras") or {}).get("item_id")) for each in standard]
+    return {call: {ITEM_ID: name} for call, name in own if name}
 
 
 def _read_thinking(block: Mapping[str, Any]) -> str:
@@ -157,26 +186,31 @@ def from_wire(items: Sequence[Wire]) -> list[AnyMessage]:
 
 
 def _read_item(item: Wire) -> AnyMessage:
-    role, content, name = item["role"], item.get("content") or "", item.get("name")
+    role, name = item["role"], item.get("name")
+    if role == "assistant":
+        return _read_assistant(item, name)
+    content = item.get("content") or ""
     if not isinstance(content, str):
-        content = [block.get(_OWN, block) for block in content]
+        content = _read_blocks(content)
     if role == "tool":
         status = "error" if item.get("status") == "error" else "success"
         return ToolMessage(content, tool_call_id=item["tool_call_id"], name=name, status=status)
-    if role == "assistant":
-        return _read_assistant(item, content, name)
     if role == "system":
         return SystemMessage(content, name=name)
     return HumanMessage(content, name=name, additional_kwargs=dict(MADE))
 
 
-def _read_assistant(item: Wire, content: Any, name: str | None) -> AIMessage:
-    thinking = item.get("thinking_blocks")
-    if thinking:
-        blocks = [{"type": "text", "text": content}] if isinstance(content, str) and content else content
-        content = place_thinking(thinking, blocks or ())
+def _read_blocks(blocks: Sequence[Wire]) -> list[Any]:
+    return [block.get(_OWN, block) for block in blocks]
+
+
+def _read_assistant(item: Wire, name: str | None) -> AIMessage:
+    content = item.get("content") or ""
+    blocks, called = read_answer(item)
+    if not isinstance(content, str) or len(blocks) > bool(content):  # with thinking even a text is a block
+        content = _read_blocks([*blocks, *(_read_item_id(call) for call in called if ITEM_ID in call)])
     version = item.get("output_version")
-    calls = [_read_call(call) for call in item.get("tool_calls") or ()]
+    calls = [_read_call(call) for call in called]
     return AIMessage(
         content,
         name=name,
@@ -184,6 +218,11 @@ def _read_assistant(item: Wire, content: Any, name: str | None) -> AIMessage:
         invalid_tool_calls=[call for call in calls if call["type"] == "invalid_tool_call"],
         response_metadata={"output_version": version} if version else {},
     )
+
+
+def _read_item_id(call: Wire) -> Wire:
+    """Return a call as Responses has it; LangChain's own calls have no place for its id."""
+    return {"type": "function_call", "id": call[ITEM_ID], "call_id": call["id"], **call["function"]}
 
 
 def _read_call(call: Wire) -> dict[str, Any]:

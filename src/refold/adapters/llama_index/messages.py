@@ -17,7 +17,7 @@ from llama_index.core.base.llms.types import (
 )
 from pydantic import TypeAdapter, ValidationError
 
-from refold.adapters.bridge import Bridge, Wire, mark_places, place_thinking
+from refold.adapters.bridge import Bridge, Wire, mark_places, read_answer
 
 _OTHER_ROLES: Final[Mapping[str, str]] = {"chatbot": "assistant", "model": "assistant", "function": "tool"}
 """Roles of LlamaIndex that chat items name differently."""
@@ -29,7 +29,6 @@ _MEDIA: Final[Mapping[str, str]] = {"image": "image", "audio": "audio", "documen
 _OWN: Final = "llama_index"
 """The field that holds LlamaIndex's own block; bytes that stand in chat's block are empty in it."""
 _BLOCK: Final[TypeAdapter[Any]] = TypeAdapter(ContentBlock)
-_THINKING: Final = "thinking_blocks"
 _TEXT_ARGUMENTS: Final = "text_arguments"
 """Field of an answer whose calls have their arguments as JSON text: each integration reads what it wrote."""
 
@@ -99,7 +98,7 @@ def _fill_assistant(item: Wire, message: ChatMessage) -> None:
     if thinking:
         kinds = ["call" if isinstance(block, ToolCallBlock) else block.block_type for block in blocks]
         dumped = [block.model_dump(mode="json", exclude_none=True) for block in thinking]
-        item[_THINKING] = mark_places(dumped, [kind for kind in kinds if kind != "cache"])
+        item["thinking_blocks"] = mark_places(dumped, [kind for kind in kinds if kind != "cache"])
         item["reasoning_content"] = "\n".join(block.content or "" for block in thinking)
 
 
@@ -120,10 +119,8 @@ def from_wire(items: Sequence[Wire]) -> list[ChatMessage]:
 
 
 def _read_item(item: Wire) -> ChatMessage:
-    content = item.get("content") or ""
-    parts = [{"type": "text", "text": content}] if isinstance(content, str) and content else content or ()
-    blocks = [_read_part(part) for part in place_thinking(item.get(_THINKING) or (), parts)]
-    blocks += [_read_call(call, item) for call in item.get("tool_calls") or ()]
+    parts, calls = read_answer(item)
+    blocks = [*map(_read_part, parts), *(_read_call(call, item) for call in calls)]
     beside = {"tool_call_id": item["tool_call_id"]} if item["role"] == "tool" else {}
     return ChatMessage(role=MessageRole(item["role"]), blocks=blocks, additional_kwargs=beside)
 

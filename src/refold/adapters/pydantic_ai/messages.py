@@ -28,11 +28,21 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 
-from refold.adapters.bridge import Bridge, Wire, mark_places, place_thinking
+from refold.adapters.bridge import (
+    ITEM_ID,
+    REASONING,
+    Bridge,
+    Wire,
+    is_reasoning_item,
+    mark_places,
+    read_answer,
+)
 
 _SIGNED: Final = ("id", "signature", "provider_name", "provider_details")
 """What a provider wants back beside the text of its thinking."""
-_SENT: Final = ("id", "provider_name", "provider_details")
+_SENT: Final = ("provider_name", "provider_details")
+_RAN: Final = "builtin-tool-call"
+"""The kind of a call that the provider ran itself; it is sent by its id."""
 _VALUE: Final = "pydantic_ai"
 """The field of a block that holds a value of Pydantic AI as JSON, where chat has no block for it."""
 _FILE: Final = "file_part"
@@ -137,39 +147,49 @@ def _write_response(parts: Sequence[Any]) -> Wire:
     blocks: list[Wire] = []
     thinking: list[Wire] = []
     calls: list[Wire] = []
-    for part in parts:
-        kind = part.part_kind
+    kinds = _name_kinds(parts)
+    for part, kind in zip(parts, kinds, strict=True):
         if kind == "text":
-            blocks.append({"type": "text", "text": part.content})
-        elif kind == "tool-call":
+            blocks.append({"type": "text", "text": part.content, **_keep(part, ("id",))})
+        elif kind == "call":
             calls.append(_write_call(part))
         elif kind == "thinking":
             thinking.append({"type": "thinking", "thinking": part.content, **_keep(part, _SIGNED)})
         elif kind == "file":
-            blocks.append({**_write_binary(part.content), _FILE: _keep(part, _SENT)})
+            blocks.append({**_write_binary(part.content), _FILE: _keep(part, ("id", *_SENT))})
         else:
             value = _adapter(ModelResponsePart).dump_python(part, mode="json")
             blocks.append({"type": kind, _VALUE: value})
     item: Wire = {"role": "assistant", "content": _join_blocks(blocks, has_calls=bool(calls))}
     if thinking:
         item["reasoning_content"] = "\n".join(block["thinking"] for block in thinking)
-        kinds = ["call" if part.part_kind == "tool-call" else part.part_kind for part in parts]
         item["thinking_blocks"] = mark_places(thinking, kinds)
     if calls:
         item["tool_calls"] = calls
     return item
 
 
+def _name_kinds(parts: Sequence[Any]) -> list[str]:
+    """Return what each part is; reasoning that led to calls which the provider ran itself stays with them."""
+    kinds = ["call" if part.part_kind == "tool-call" else part.part_kind for part in parts]
+    thinking = [part for part in parts if part.part_kind == "thinking"]
+    if _RAN in kinds and any(is_reasoning_item(part.id) for part in thinking):
+        return [REASONING if kind == "thinking" else kind for kind in kinds]
+    return kinds
+
+
 def _join_blocks(blocks: list[Wire], *, has_calls: bool) -> list[Wire] | str | None:
     if not blocks:
         return None if has_calls else ""
-    return blocks[0]["text"] if len(blocks) == 1 and "text" in blocks[0] else blocks
+    return blocks[0]["text"] if len(blocks) == 1 and blocks[0].keys() == {"type", "text"} else blocks
 
 
 def _write_call(part: ToolCallPart) -> Wire:
     arguments = part.args if isinstance(part.args, str) else part.args_as_json_str()
     function = {"name": part.tool_name, "arguments": arguments}
     call: Wire = {"id": part.tool_call_id, "type": "function", "function": function}
+    if part.id is not None:
+        call[ITEM_ID] = part.id
     if part.provider_name is not None:
         call[_VALUE] = _keep(part, _SENT)
     return call
@@ -230,10 +250,8 @@ def _read_block(block: Wire) -> Any:
 
 
 def _read_response(item: Wire) -> ModelResponse:
-    content = item.get("content") or ()
-    blocks = ({"type": "text", "text": content},) if isinstance(content, str) else content
-    placed = place_thinking(item.get("thinking_blocks") or (), blocks)
-    parts = [*map(_read_response_block, placed), *map(_read_call, item.get("tool_calls") or ())]
+    blocks, calls = read_answer(item)
+    parts = [*map(_read_response_block, blocks), *map(_read_call, calls)]
     makers = (part.provider_name for part in parts)
     return ModelResponse(parts=parts, provider_name=next((name for name in makers if name), None))
 
@@ -243,13 +261,15 @@ def _read_response_block(block: Wire) -> Any:
         return ThinkingPart(block["thinking"], **{name: block[name] for name in _SIGNED if name in block})
     if _FILE in block:
         return FilePart(BinaryContent.narrow_type(_read_block(block)), **block[_FILE])
-    value = block.get(_VALUE)
-    return TextPart(block["text"]) if value is None else _adapter(ModelResponsePart).validate_python(value)
+    if _VALUE in block:
+        return _adapter(ModelResponsePart).validate_python(block[_VALUE])
+    return TextPart(block["text"], id=block.get("id"))
 
 
 def _read_call(call: Wire) -> ToolCallPart:
     function = call["function"]
-    return ToolCallPart(function["name"], function["arguments"], call["id"], **call.get(_VALUE, {}))
+    beside = {"id": call.get(ITEM_ID), **call.get(_VALUE, {})}
+    return ToolCallPart(function["name"], function["arguments"], call["id"], **beside)
 
 
 BRIDGE: Final[Bridge[ModelMessage]] = Bridge(to_wire, from_wire)

@@ -14,6 +14,10 @@ _PROVIDERS: Final = {"openai_responses": "openai", "litellm": ""}
 """Modules of Strands that are not named like their provider; LiteLLM's model ids name it themselves."""
 _COUNT_BESIDE: Final = ("anthropic/", "bedrock/")
 """Providers whose input leaves cached tokens out."""
+_SIGNATURE: Final = "reasoningSignature"
+"""Field in which Strands keeps Gemini's signature of a call."""
+_WIRE_SIGNATURE: Final = "thoughtSignature"
+"""The same as Gemini names it; a call with this field stays whole."""
 _MEDIA: Final = frozenset({"image", "document", "video", "audio"})
 
 
@@ -94,7 +98,15 @@ def _to_wire(message: Native) -> list[dict[str, Any]]:
         if not ("text" in block or "toolUse" in block or _is_plain_result(block)):  # it may hold bytes
             content = _to_text(content)
             break
+    if any(_SIGNATURE in block.get("toolUse", ()) for block in content):
+        content = [_rename(block, _SIGNATURE, _WIRE_SIGNATURE) for block in content]
     return [{"role": message["role"], "content": content}]
+
+
+def _rename(block: dict[str, Any], old: str, new: str) -> dict[str, Any]:
+    """Return a block with another name for a field of its call."""
+    call = block.get("toolUse", {})
+    return {"toolUse": {new if key == old else key: call[key] for key in call}} if old in call else block
 
 
 def _is_plain_result(block: Mapping[str, Any]) -> bool:
@@ -129,7 +141,7 @@ def _to_block(block: dict[str, Any]) -> dict[str, Any]:
         return {kind: {**value, "source": {**value["source"], "bytes": b64decode(data)}}}
     if kind == "reasoningContent" and isinstance(data := value.get("redactedContent"), str):
         return {kind: {**value, "redactedContent": b64decode(data)}}
-    return block
+    return _rename(block, _WIRE_SIGNATURE, _SIGNATURE)
 
 
 BRIDGE: Final = Bridge(_to_wire, _from_wire)

@@ -532,3 +532,37 @@ def test_a_file_that_nobody_can_read_is_sent_with_its_question():
     session.observe(usage(6_000))
     history += [reply("A letter."), user("From whom?")]
     assert session.prepare(history).budget.used == pytest.approx(6_000, abs=100)
+
+
+def test_a_report_of_uncached_tokens_takes_nothing_from_files_that_were_counted():
+    session = opened(window=128_000)
+    history = [hand_in(0)]
+    session.prepare(history)
+    session.observe(usage(60_056))
+    for _ in range(3):
+        history += [reply("ok"), user("word " * 800)]
+        used = session.prepare(history).budget.used
+        assert used > 60_000
+        session.observe(usage(828))
+        assert session.budget().used == pytest.approx(used, rel=0.02)
+
+
+def test_a_refusal_is_believed_where_files_may_be_larger_than_those_before():
+    """A small file does not say that the next one is small; only the provider knows."""
+    session = opened(window=128_000)
+    history = [hand_in(0), reply("word " * 2_000), hand_in(1), reply("ok")]
+    session.prepare(history[:1])
+    session.observe(usage(500))
+    assert session.prepare([*history, hand_in(2)]).budget.used < 10_000
+    seen = session.observe(RuntimeError(TOO_LONG.format(limit=128_000, sent=151_100)))
+    assert "no refusal of this request" not in seen.reason
+    assert session.budget().used > 60_000
+
+
+def test_the_bound_of_guesses_ends_with_the_first_report():
+    session = opened(window=32_000)
+    history = [hand_in(0)]
+    session.prepare(history)
+    session.observe(usage(19_210))
+    history += [reply("ok"), hand_in(1)]
+    assert session.prepare(history).budget.used == pytest.approx(38_420, rel=0.02)

@@ -60,6 +60,8 @@ class TestMessages:
         call = ToolCall("c1", "write", {"path": "a.py", "content": PROSE}, extra)
         shortened = short(Message("assistant", (Text(PROSE), call)), 300)
         assert list(shortened.calls) == [call]
+        named = ToolCall("c1__thought__c2ln", "write", {"content": PROSE})  # as LiteLLM hands it out
+        assert list(short(Message("assistant", (named,)), 300).calls) == [named]
         assert len(shortened.text) < len(PROSE) / 4
         assert size(short(Message("assistant", (ToolCall("c1", "write", {"content": PROSE}),)), 300)) <= 300
 

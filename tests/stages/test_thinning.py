@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import refold
 from refold import Document, File, Image, Message, Text, Thinking, ToolCall, ToolResult
 from refold.core.compaction.edits import apply_edits
 from refold.core.compaction.task import Task
@@ -381,26 +382,34 @@ def test_golden():
     ]
 
 
-def test_a_few_words_of_plain_reasoning_stay_beside_a_call():
+def test_plain_reasoning_stays_beside_a_call():
     """Kimi and DeepSeek refuse a call of any turn whose `reasoning_content` is missing."""
-    words = (
-        "First the plan is read, then each of its steps is done in turn, and the last one is checked twice."
-    )
     messages = [
         user("one"),
-        calls(Thinking(words), call_part("read", id="a")),
+        calls(Thinking("First the plan."), call_part("read", id="a")),
         result("a", "x"),
-        calls(Thinking("short"), call_part("read", id="b")),
-        result("b", "y"),
-        assistant(Thinking(words), "done"),
+        assistant(Thinking("Then the end."), "done"),
         user("two"),
     ]
-    first, second, third = (dropped(messages)[at] for at in (1, 3, 5))
-    assert first.parts[0] == Thinking(
-        "First the plan is read, then each of its steps is done in turn, and the last …"
-    )
-    assert second == messages[3]
-    assert [type(part) for part in third.parts] == [Text]
+    done = dropped(messages)
+    assert done[1] == messages[1]
+    assert [type(part) for part in done[3].parts] == [Text]
+    said = {"role": "assistant", "content": None, "reasoning_content": "Look first."}
+    talk = [{"role": "user", "content": "Go."}]
+    for at in range(30):
+        function = {
+            "name": "write",
+            "arguments": json.dumps({"path": f"{at}.py", "text": "line of code " * 60}),
+        }
+        talk += [{**said, "tool_calls": [{"id": f"c{at}", "type": "function", "function": function}]}]
+        talk += [
+            {"role": "tool", "tool_call_id": f"c{at}", "content": "ok"},
+            {"role": "user", "content": "On."},
+        ]
+    view = refold.compact(talk, window=4_000).messages
+    left = [message for message in view if message.get("tool_calls")]
+    assert 2 < len(left) < 30
+    assert all(message["reasoning_content"] == "Look first." for message in left)
 
 
 def test_a_message_that_is_only_thinking_stays():

@@ -1,23 +1,20 @@
 """Thinking: reasoning of turns that are over leaves, each block whole; that of the latest turn stays."""
 
-from dataclasses import dataclass, replace
-from typing import Final
+from dataclasses import dataclass
 
 from refold.core.compaction.bound_thinking import is_bound
 from refold.core.compaction.keep_rules import find_turn_starts
 from refold.core.compaction.task import Step, Task, rewrite_messages
 from refold.core.messages.message import Part, Thinking
-from refold.core.outputs.outcome import cut_words
 from refold.core.tokens.units import format_count
-
-KEPT_CHARS: Final = 80
-"""Characters that stay of reasoning in plain text beside a call: a few words. Kimi and DeepSeek refuse a call
-without any, in whatever turn it stands."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DropThinking:
-    """Take thinking out of messages before the user's last turn that hold something else as well."""
+    """Take thinking out of messages before the user's last turn that hold something else as well.
+
+    Reasoning in plain text stays beside a call: Kimi and DeepSeek refuse a call of any turn without it.
+    """
 
     name: str = "thinking"
 
@@ -34,7 +31,7 @@ class DropThinking:
         calling = [index for index in places if task.messages[index].calls]
         others = [index for index in places if not task.messages[index].calls]
         edits = (
-            *rewrite_messages(task, calling, _shorten_thinking, self.name, "old thinking"),
+            *rewrite_messages(task, calling, _drop_bound, self.name, "old thinking"),
             *rewrite_messages(task, others, _drop_thinking, self.name, "old thinking"),
         )
         return Step(edits, f"thinking of {format_count(len(edits), 'message')} dropped" if edits else "")
@@ -44,8 +41,5 @@ def _drop_thinking(part: Part) -> Part | None:
     return None if isinstance(part, Thinking) else part
 
 
-def _shorten_thinking(part: Part) -> Part | None:
-    """Return the beginning of reasoning that is plain text; None for what its provider has signed."""
-    if not isinstance(part, Thinking) or is_bound(part):
-        return _drop_thinking(part)
-    return part if len(part.text) <= KEPT_CHARS else replace(part, text=cut_words(part.text, KEPT_CHARS))
+def _drop_bound(part: Part) -> Part | None:
+    return None if isinstance(part, Thinking) and is_bound(part) else part

@@ -600,6 +600,7 @@ class TestTools:
         assert told(facts(first, call("update_todo_list", id="b", todos="")), "todo") == []
         for other in ({"todos": [], "merge": True}, {"task_list": []}, {"todos": None}, {"todos": [{}]}):
             assert told(facts(first, call("todo", id="b", **other)), "todo") == [("write", "pending")]
+        assert told(facts(first, call("run_task", id="b", plan="")), "todo") == [("write", "pending")]
 
     def test_items_that_are_changed_by_text_or_id(self):
         def write(at, merge, *items):

@@ -596,3 +596,9 @@ AT_PROVIDER = {"type": "item_reference", "id": "msg_1"}
 def test_an_approval_leaves_if_its_request_is_not_there(items, left):
     assert list(refold.repair(items, "responses").messages) == left
     assert refold.validate(left, "responses") == []
+
+
+@pytest.mark.parametrize("before", [[], [ASKED], [{"type": "compaction", "encrypted_content": "x"}]])
+def test_the_newest_approval_stays(before):
+    """Its request may be at the provider, or in a compaction: it is a person's decision."""
+    assert list(refold.repair([*before, APPROVED], "responses").messages) == [*before, APPROVED]

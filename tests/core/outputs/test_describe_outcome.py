@@ -164,6 +164,8 @@ class TestOutcome:
             ({"stdout": "half", "signal": "SIGKILL"}, "failed: SIGKILL"),
             ({"stdout": "built", "timeout": 120, "error": None, "code": 0}, "built"),
             ({"stdout": "no", "success": False}, "failed: no"),
+            ({"stdout": "done", "error": "null"}, "done"),
+            ({"output": "Order 17 created", "code": 200}, "code 200, output Order 17 created"),
             ({"output": "3 lines were read"}, "3 lines were read"),
             ({"output": "a.png", "id": "x7"}, "id x7, output a.png"),
             ({"output": ["a"], "id": "x7"}, "id x7, output a"),
@@ -186,6 +188,15 @@ class TestOutcome:
             ('[{"type": "text", "text": "{\\"id\\": 7, \\"state\\": \\"open\\"}"}]', "state open, id 7"),
             ('[{"type": "image", "data": "x7"}]', "1 item: image"),
             ('{"type": "shirt", "size": "XL"}', "type shirt, size XL"),
+            (
+                '{"status": "rejected", "content": [{"type": "text", "text": "Invoice 7"}]}',
+                "status rejected, content text",
+            ),
+            (
+                '{"status": "declined", "type": "text", "text": "Hello"}',
+                "status declined, type text, text Hello",
+            ),
+            ("<status>failover complete</status>\nall nodes up", "all nodes up"),
             (
                 "{'id': 'W1', 'success': False, 'error': 'it has shipped'}",
                 "success false, error it has shipped, id W1",

@@ -207,7 +207,7 @@ class FactCollector:
         key = next((key for key in keys if isinstance(arguments.get(key), str | list | tuple)), "")
         rows = arguments.get(key, ())
         is_merge = arguments.get("merge") in (True, "true") or _ADDS.search(tool) is not None
-        is_emptied = key != "" and key not in _STATE_KEYS and not rows and not is_merge
+        is_emptied = key in _SURE_KEYS and not rows and not is_merge
         items = [_read_item(row) for row in (_find_rows(rows) if isinstance(rows, str) else rows)]
         # Where items are changed by their ids, these belong to them.
         named = [

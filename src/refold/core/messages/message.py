@@ -20,6 +20,8 @@ from refold.core.messages.short_repr import short_repr
 Role: TypeAlias = Literal["system", "user", "assistant", "tool"]
 SIGNATURE_KEYS: Final = ("thoughtSignature", "thought_signature")
 """Fields in which Gemini signs a part, by the spelling of its interfaces."""
+SIGNED_ID: Final = "__thought__"
+"""Stands in the id of a call before Gemini's signature, where LiteLLM hands it out."""
 
 
 class EmptyMapping(Mapping[str, Any]):
@@ -300,6 +302,8 @@ def _change_words(value: Any, keys: Sequence[str], change: Callable[[Any], Any])
 
 def is_signed_call(part: Part) -> bool:
     """True if a provider has signed a call: it takes it back as it was, or not at all."""
+    if isinstance(part, ToolCall) and SIGNED_ID in part.id:
+        return True
     found = [part.extra] if isinstance(part, ToolCall) and part.extra else []
     for value in found:
         if any(isinstance(value.get(key), str) for key in SIGNATURE_KEYS):

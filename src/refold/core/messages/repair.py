@@ -13,6 +13,7 @@ from typing import Final, Literal, TypeAlias
 
 from refold.core.messages.message import Message, Part, Text, ToolCall, ToolResult
 from refold.core.messages.tool_pairs import Links, Place, link, may_continue_unit, open_calls
+from refold.core.messages.unread import is_compaction
 from refold.core.messages.wire_rules import CANONICAL, Shape
 
 
@@ -103,7 +104,12 @@ def _drop_lone_items(
 ) -> tuple[Sequence[Message], Links]:
     """Return the list without reasoning that no item of its turn follows and answers to nothing, linked."""
     links = link(messages) if links is None else links
-    lone = set(links.strays)
+    lone: set[int] = set()
+    if links.strays:
+        # The newest one may answer to what the provider keeps, one behind a compaction to what is in it.
+        newest = max((at for at, message in enumerate(messages) if message.role == "assistant"), default=0)
+        hidden = next((at for at, message in enumerate(messages) if is_compaction(message)), newest)
+        lone = {at for at in links.strays if at < min(newest, hidden)}
     is_followed = True  # one at the end may still lead to something
     for at in range(len(messages) - 1, -1, -1):
         wire = messages[at].wire

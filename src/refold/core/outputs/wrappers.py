@@ -37,13 +37,17 @@ _EXIT_CODE: Final = re.compile(
     r"|(?i:\b(?:exit(?:ed with)?|return) (?:code|status):? ?(-?\d{1,9}))|\[exit (-?\d{1,9})\]"
     r"|(?i:\bexited with (-?\d{1,9}))"
 )
-_FAILED_STATUS: Final = re.compile(r"<status>\s{0,4}(?i:error|fail)")
+_FAILED_STATUS: Final = re.compile(r"<status>\s{0,4}(?i:error|failed|failure)\s{0,4}<")
 _NOTICE: Final = re.compile(r"<warning>[^<]{0,2000}</warning>\n?")
 """What a harness says about a long output; a marker says the same in fewer words."""
 _LOGGED: Final = re.compile(rf"\r(?!\s)(?={TIMED_LINE.pattern})")
 """The end of a line where the next one begins with a time: a log, and no progress that is overwritten."""
 _STREAMS: Final = ("stdout", "output", "stderr")
-_CODES: Final = ("exit_code", "exitCode", "returncode", "return_code", "code")
+_CODES: Final = ("exit_code", "exitCode", "returncode", "return_code")
+_OF_BLOCKS: Final = frozenset({"content", "isError", "structuredContent", "_meta", "meta"})
+_OF_TEXT: Final = frozenset({"type", "text", "annotations", "citations", "cache_control", "_meta", "meta"})
+"""Fields of content blocks and of what stands around them; others say something themselves."""
+_MEDIA: Final = ("image", "audio", "resource", "resource_link")
 _ENDED: Final = re.compile(r"interrupted|killed|denied|timed_?out|timeout|cancell?ed", re.IGNORECASE)
 """Flags that say that a program was ended, or did not run."""
 _COLOUR: Final = re.compile(r"\x1b\[[0-9;?]{0,32}[A-Za-z]")
@@ -127,13 +131,15 @@ def unwrap_streams(value: Any) -> tuple[str, str, bool] | None:
         return None
     inner = value.get("metadata")
     fields = {**inner, **value} if isinstance(inner, dict) else value
-    code = next((str(fields[key]) for key in _CODES if fields.get(key) is not None), "")
+    # Elsewhere a code is that of a request: 200.
+    codes = (*_CODES, "code") if "stdout" in value else _CODES
+    code = next((str(fields[key]) for key in codes if fields.get(key) is not None), "")
     texts = [value[key] for key in _STREAMS if isinstance(value.get(key), str)]
     # Any interface may have a field `output`.
     is_run = "stdout" in value or len(value) == 1 or code.lstrip("-").isdigit()
     flags = [key for key in fields if fields[key] is True and _ENDED.fullmatch(key)]
     words = [fields[key] for key in ("error", "signal") if isinstance(fields.get(key), str)]
-    ends = [word for word in (*words, *flags) if word not in {"", "0"}]
+    ends = [word for word in (*words, *flags) if word.lower() not in {"", "0", "null", "none"}]
     is_bad = bool(ends) or fields.get("success") is False
     return ("\n".join(filter(None, (*ends, *texts))), code, is_bad) if is_run else None
 
@@ -144,15 +150,21 @@ def unwrap_blocks(value: Any) -> tuple[str, bool] | None:
     >>> unwrap_blocks({"content": [{"type": "text", "text": "no such order"}], "isError": True})
     ('no such order', True)
     """
-    outer = value if isinstance(value, dict) else {}
+    outer = value if isinstance(value, dict) and "content" in value else {}
     inner = outer.get("content", value)
     blocks = inner if isinstance(inner, list) else [inner]
-    if not all(isinstance(block, dict) and isinstance(block.get("type"), str) for block in blocks):
+    if not outer.keys() <= _OF_BLOCKS or not all(map(_is_block, blocks)):
         return None
-    texts = [
-        block["text"] for block in blocks if block["type"] == "text" and isinstance(block.get("text"), str)
-    ]
+    texts = [block["text"] for block in blocks if block["type"] == "text"]
     return ("\n".join(texts), outer.get("isError") is True) if texts else None
+
+
+def _is_block(value: Any) -> bool:
+    """True for a content block that says nothing beside its text, or that holds a medium."""
+    kind = value.get("type") if isinstance(value, dict) else None
+    if kind == "text":
+        return isinstance(value.get("text"), str) and value.keys() <= _OF_TEXT
+    return kind in _MEDIA
 
 
 def tells_failure(pieces: Sequence[Piece]) -> bool:

@@ -75,8 +75,8 @@ def measure_context(state: SessionState, window: Window, request: RequestContext
     reserve = policy.reserve.tokens(window.tokens, policy.output, window.output_tokens)
     room = window.usable(reserve)
     if loaded.sums.guessed:
-        counter = state.counter()
-        loaded.count_guesses(counter.with_guess(counter.guess, loaded.sums.guessed, room))
+        counter, has_report = state.counter(), find_report(state) is not None
+        loaded.count_guesses(counter if has_report else counter.with_guess(1.0, loaded.sums.guessed, room))
     breakdown = request.breakdown(loaded.counter, loaded.tokens)
     used, source = _estimate_used(state, breakdown)
     return make_budget(

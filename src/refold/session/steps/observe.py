@@ -58,6 +58,9 @@ LEAST_LIMIT: Final = 512
 LEAST_GUESS: Final = 0.01
 """Share of a guess that stays: of a document known by name 300 tokens, as what is said beside it may be
 estimated too high."""
+FAR_OFF: Final = 1.25
+"""Part of an estimate that a report must have to say that documents are larger than those before; what is
+said beside them is off by less."""
 
 _OF_BODY: Final = re.compile(r"\b413\b|(?:request|entity|payload|content|body)[ _]too[ _]large")
 _OF_TOKENS: Final = re.compile(r"token|context|prompt|input")
@@ -87,11 +90,11 @@ def observe(
     refusal = None if overtaken or _has_answered(answer, response) else overflow(answer)
     if refusal is not None:
         sent = _find_request(state, refusal.requested).estimate
+        # What documents take that nobody can read, only the provider knows.
+        is_own = is_own or state.loaded.sums.guessed > 0
         if not is_own and not learned_windows.agrees_with_request(refusal, sent):
-            named = refusal.requested or refusal.limit
-            return Observed(
-                reason=f"no refusal of this request: it names {named:,} tokens, {sent:,} were sent"
-            )
+            names = f"it names {refusal.requested or refusal.limit:,} tokens, {sent:,} were sent"
+            return Observed(reason=f"no refusal of this request: {names}")
         return (yield from _recover(state, refusal, teaches=not _may_mean_bytes(answer, refusal)))
     # the words of a model are no refusal, so an answer is looked at only if it is an error
     is_error = isinstance(answer, BaseException) or (isinstance(answer, Mapping) and "error" in answer)
@@ -216,8 +219,8 @@ def _record_usage(
     absurd = is_absurd(usage.context, expected=request.expected, window=window)
     is_size = not absurd and not response.compacted
     believed = is_size and _is_believed(state, request, usage.context)
-    if is_size and not believed and (smaller := _learn_guess(state, request, usage.context)):
-        request, believed = smaller, True
+    if is_size and (learned := _learn_guess(state, request, usage.context, believed=believed)):
+        request, believed = learned, True
     expected, doubted = Counted(request.expected, usage.context), accounting.doubted
     is_odd = not believed and not response.compacted and not request.overtaken
     cut = is_odd and doubted is not None and cut_silently(Counted(doubted[0].expected, doubted[1]), expected)
@@ -281,20 +284,44 @@ def _is_believed(state: SessionState, request: SentRequest, reported: int) -> bo
     return calibration.believes(counted, extends=extends)
 
 
-def _learn_guess(state: SessionState, request: SentRequest, reported: int) -> SentRequest | None:
-    """Learn from a low report what documents take that nobody can read; None if it tells nothing of them.
+def _learn_guess(
+    state: SessionState, request: SentRequest, reported: int, *, believed: bool
+) -> SentRequest | None:
+    """Learn from a report what documents take that nobody can read; None if it tells nothing of them.
 
-    Returns the request by that size: a guess is no count, and must not stand against one.
+    Returns the request by that size: a guess is no count, and must not stand against one. The first report
+    tells it, and later ones that are far off: if they are lower, only where all of the last one is in them.
     """
-    loaded = state.loaded
+    loaded, report = state.loaded, find_report(state)
     guessed = loaded.sums.guessed if state.settings.policy.learns else 0
     others = request.estimate - round(guessed * loaded.counter.guess)
     if not guessed or reported < LEAST_SHARE * others:
         return None
-    learned = max(LEAST_GUESS, (reported - others) / guessed)
+    if report is not None:
+        extends = report.holds and request.holds and reported >= report.usage.context
+        is_news = reported > FAR_OFF * request.estimate if believed else extends
+        if not is_news:
+            return None
+    learned = min(1.0, max(LEAST_GUESS, (reported - others) / guessed))
     loaded.count_guesses(replace(loaded.counter, guess=learned))
     estimate = others + round(guessed * learned)
     return replace(request, estimate=estimate, expected=estimate)
+
+
+def _learn_refused_guess(state: SessionState, info: OverflowInfo) -> int:
+    """Learn from a refusal that names a size what documents take that nobody can read.
+
+    Returns the size of the view by that; 0 if the refusal tells nothing of them.
+    """
+    accounting, report = state.accounting, find_report(state)
+    if info.requested is None or report is None:
+        return 0
+    learned = _learn_guess(state, current_request(state), info.requested, believed=True)
+    if learned is None:
+        return 0
+    guess = state.loaded.counter.guess
+    accounting.replace_report(replace(report, guess=guess, holds=False), accounting.totals)
+    return learned.estimate
 
 
 def _record_cost(
@@ -401,8 +428,8 @@ def _recover(
     teaches   False if the refusal may be about something else than tokens
     """
     accounting, settings = state.accounting, state.settings
+    sent = _learn_refused_guess(state, info) or _find_request(state, info.requested).estimate
     known = yield from context_state(state)
-    sent = _find_request(state, info.requested).estimate
     learned = learned_windows.learn_from_refusal(known.window.tokens, info, sent=sent, at=state.now())
     if teaches and learned is not None and learned_windows.agrees_with_request(info, sent):
         if stated and learned.stated:  # a guess is for this session only

@@ -2,6 +2,7 @@
 
 import base64
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -363,15 +364,15 @@ def test_a_guess_counts_by_the_share_that_was_learned():
     assert count_guessed(handed) == document_tokens(File(file_id="f")) + 2_000
     assert count_guessed(user("words")) == count_guessed(result("1", "words")) == 0
     assert count_guessed(user(result_part("1", File(file_id="f")))) == document_tokens(File(file_id="f"))
-    tenth = ESTIMATE_COUNTER.with_guess(0.1, 0, 100)
+    tenth = replace(ESTIMATE_COUNTER, guess=0.1)
     less = ESTIMATE_COUNTER.message(handed) - tenth.message(handed)
     assert less == round(0.9 * count_guessed(handed))
 
 
 def test_guesses_have_half_of_the_room_at_most():
-    assert ESTIMATE_COUNTER.with_guess(1.0, 40_000, 80_000) is ESTIMATE_COUNTER
-    assert ESTIMATE_COUNTER.with_guess(1.0, 80_000, 80_000).guess == 0.5
-    assert ESTIMATE_COUNTER.with_guess(0.2, 80_000, 80_000).guess == 0.2
+    assert ESTIMATE_COUNTER.bound_guesses(0, 80_000) is ESTIMATE_COUNTER
+    assert ESTIMATE_COUNTER.bound_guesses(40_000, 80_000) is ESTIMATE_COUNTER
+    assert ESTIMATE_COUNTER.bound_guesses(80_000, 80_000).guess == 0.5
 
 
 @pytest.mark.parametrize(

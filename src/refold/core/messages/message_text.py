@@ -23,7 +23,7 @@ LEAST_DATA: Final = 1_000
 """Characters from which on base64 in a provider's block is data; ids and digests are shorter."""
 ENCRYPTED: Final = "encrypted"
 """Stands for the media type of a text that only its provider reads."""
-_BASE64: Final = re.compile(r"[A-Za-z0-9+/_-]{1000,}={0,2}")
+_BASE64: Final = re.compile(r"[A-Za-z0-9+/_-]{1,}={0,2}")
 _DATA_URL: Final = re.compile(r"data:([\w.+-]{1,40}/[\w.+-]{1,80})[;,]")
 _TYPES: Final = ("media_type", "mime_type", "mimeType")
 

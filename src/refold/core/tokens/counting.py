@@ -38,7 +38,7 @@ UNSERIALISABLE_TOOL: Final = 200
 """Tokens of a tool definition that is not JSON, from the documents of the compared systems; low for a
 large tool."""
 
-ENCRYPTED_CHARS: Final = 4
+ENCRYPTED_BYTES: Final = 4
 """Bytes of an encrypted text in a token, as of English."""
 
 TextCount = Callable[[str], int]
@@ -120,14 +120,12 @@ class Counter:
         """Return the same way of counting with another count of text."""
         return replace(self, text=text, code=None, divisor=1, name=name)
 
-    def with_guess(self, guess: float, guessed: int, room: int) -> "Counter":
-        """Return the same way of counting with this share of sizes that are guesses.
+    def bound_guesses(self, guessed: int, room: int) -> "Counter":
+        """Return the same way of counting with so many guessed tokens within half of the room.
 
-        guessed   tokens of all guesses; they have half of the room at most: a guess is no reason to leave
-                  out all the rest
+        A guess is no reason to leave out all the rest.
         """
-        guess = min(guess, room / (2 * guessed)) if guessed else guess
-        return self if guess == self.guess else replace(self, guess=guess)
+        return replace(self, guess=room / (2 * guessed)) if 2 * guessed > room else self
 
     def for_code(self) -> "Counter":
         """Return the same way of counting for source code; raises `RefoldError` if it makes no difference."""
@@ -164,11 +162,11 @@ def _part_tokens(part: Part, provider: str | None) -> int:
 def _data_tokens(kind: str, data: str, provider: str | None) -> int:
     """Return the tokens of data in base64; what is encrypted is text, three quarters as long."""
     if kind == ENCRYPTED:
-        return len(data) * 3 // (4 * ENCRYPTED_CHARS)
+        return len(data) * 3 // (4 * ENCRYPTED_BYTES)
+    url, inline = (data, None) if data.startswith("data:") else (None, data)
     if kind.startswith("image/"):
-        return image_tokens(Image(url=data) if data.startswith("data:") else Image(data=data), provider)
-    is_url = data.startswith("data:")
-    return document_tokens(File(url=data if is_url else None, data=None if is_url else data, media_type=kind))
+        return image_tokens(Image(url=url, data=inline), provider)
+    return document_tokens(File(url=url, data=inline, media_type=kind))
 
 
 def count_guessed(message: Message) -> int:

@@ -3,14 +3,15 @@
 Where system prompt, tools and files leave little room, a session warns once and folds less often.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from refold.calls.conversation import Conversation, add_since
 from refold.core.compaction.budget import CROWDED, Breakdown, Budget, make_budget
 from refold.core.models.windows import Window, choose_window
 from refold.core.overflow import learned_windows
-from refold.core.tokens.calibration import Calibration
+from refold.core.overflow.detect import OverflowInfo
+from refold.core.tokens.calibration import LEAST_SHARE, Calibration
 from refold.core.tokens.units import format_count
 from refold.errors import warn_caller
 from refold.session.drivers import SessionFlow, StoreCall
@@ -20,6 +21,12 @@ from refold.session.state.request_context import RequestContext
 from refold.session.state.session_state import SessionState
 from refold.session.state.thinking_prefixes import UNKNOWN
 
+LEAST_GUESS: Final = 0.01
+"""Share of a guess that stays: of a document known by name 300 tokens, as what is said beside it may be
+estimated too high."""
+FAR_OFF: Final = 1.25
+"""A report of so many times the estimate says that new documents are larger than those before; what is said
+beside them is off by less."""
 LEAST_TURNS: Final = 4
 """Turns of the model between two folds where system prompt and tools leave little room. Fewer fold so often
 that every second request is read anew at the full price; more keep less of the history at each fold."""
@@ -76,7 +83,7 @@ def measure_context(state: SessionState, window: Window, request: RequestContext
     room = window.usable(reserve)
     if loaded.sums.guessed:
         counter, has_report = state.counter(), find_report(state) is not None
-        loaded.count_guesses(counter if has_report else counter.with_guess(1.0, loaded.sums.guessed, room))
+        loaded.count_guesses(counter if has_report else counter.bound_guesses(loaded.sums.guessed, room))
     breakdown = request.breakdown(loaded.counter, loaded.tokens)
     used, source = _estimate_used(state, breakdown)
     return make_budget(
@@ -132,6 +139,46 @@ def current_request(state: SessionState, budget: Budget | None = None) -> SentRe
         folds=tuple(fold.name for fold in state.view.standing),
         said=state.view.said,
     )
+
+
+def learn_guess(
+    state: SessionState, request: SentRequest, reported: int, *, believed: bool
+) -> SentRequest | None:
+    """Learn from a report what documents take that nobody can read; None if it tells nothing of them.
+
+    Returns the request by that size: a guess is no count, and must not stand against one. The first report
+    tells it, and later ones that are far off: if they are lower, only where all of the last one is in them.
+    """
+    loaded, report = state.loaded, find_report(state)
+    guessed = loaded.sums.guessed if state.settings.policy.learns else 0
+    others = request.estimate - round(guessed * loaded.counter.guess)
+    if not guessed or reported < LEAST_SHARE * others:
+        return None
+    if report is not None:
+        extends = report.holds and request.holds and reported >= report.usage.context
+        is_news = reported > FAR_OFF * request.estimate if believed else extends
+        if not is_news:
+            return None
+    learned = min(1.0, max(LEAST_GUESS, (reported - others) / guessed))
+    loaded.count_guesses(replace(loaded.counter, guess=learned))
+    estimate = others + round(guessed * learned)
+    return replace(request, estimate=estimate, expected=estimate)
+
+
+def learn_refused_guess(state: SessionState, info: OverflowInfo) -> int:
+    """Learn from a refusal that names a size what documents take that nobody can read.
+
+    Returns the size of the view by that; 0 if the refusal tells nothing of them.
+    """
+    accounting, report = state.accounting, find_report(state)
+    if info.requested is None or report is None:
+        return 0
+    learned = learn_guess(state, current_request(state), info.requested, believed=True)
+    if learned is None:
+        return 0
+    guess = state.loaded.counter.guess
+    accounting.replace_report(replace(report, guess=guess, holds=False), accounting.totals)
+    return learned.estimate
 
 
 def note_request(state: SessionState, budget: Budget | None = None) -> None:

@@ -45,6 +45,8 @@ from refold.session.steps.context import (
     current_request,
     find_report,
     find_window,
+    learn_guess,
+    learn_refused_guess,
     measure_context,
     note_request,
 )
@@ -55,12 +57,6 @@ from refold.session.steps.native.refused_blocks import replace_refused
 
 LEAST_LIMIT: Final = 512
 """A limit that is believed for one turn: no server is started with less. A lower number is no limit."""
-LEAST_GUESS: Final = 0.01
-"""Share of a guess that stays: of a document known by name 300 tokens, as what is said beside it may be
-estimated too high."""
-FAR_OFF: Final = 1.25
-"""Part of an estimate that a report must have to say that documents are larger than those before; what is
-said beside them is off by less."""
 
 _OF_BODY: Final = re.compile(r"\b413\b|(?:request|entity|payload|content|body)[ _]too[ _]large")
 _OF_TOKENS: Final = re.compile(r"token|context|prompt|input")
@@ -219,7 +215,7 @@ def _record_usage(
     absurd = is_absurd(usage.context, expected=request.expected, window=window)
     is_size = not absurd and not response.compacted
     believed = is_size and _is_believed(state, request, usage.context)
-    if is_size and (learned := _learn_guess(state, request, usage.context, believed=believed)):
+    if is_size and (learned := learn_guess(state, request, usage.context, believed=believed)):
         request, believed = learned, True
     expected, doubted = Counted(request.expected, usage.context), accounting.doubted
     is_odd = not believed and not response.compacted and not request.overtaken
@@ -282,46 +278,6 @@ def _is_believed(state: SessionState, request: SentRequest, reported: int) -> bo
     calibration = Calibration() if report is None else report.calibration
     extends = report is not None and report.holds and request.holds
     return calibration.believes(counted, extends=extends)
-
-
-def _learn_guess(
-    state: SessionState, request: SentRequest, reported: int, *, believed: bool
-) -> SentRequest | None:
-    """Learn from a report what documents take that nobody can read; None if it tells nothing of them.
-
-    Returns the request by that size: a guess is no count, and must not stand against one. The first report
-    tells it, and later ones that are far off: if they are lower, only where all of the last one is in them.
-    """
-    loaded, report = state.loaded, find_report(state)
-    guessed = loaded.sums.guessed if state.settings.policy.learns else 0
-    others = request.estimate - round(guessed * loaded.counter.guess)
-    if not guessed or reported < LEAST_SHARE * others:
-        return None
-    if report is not None:
-        extends = report.holds and request.holds and reported >= report.usage.context
-        is_news = reported > FAR_OFF * request.estimate if believed else extends
-        if not is_news:
-            return None
-    learned = min(1.0, max(LEAST_GUESS, (reported - others) / guessed))
-    loaded.count_guesses(replace(loaded.counter, guess=learned))
-    estimate = others + round(guessed * learned)
-    return replace(request, estimate=estimate, expected=estimate)
-
-
-def _learn_refused_guess(state: SessionState, info: OverflowInfo) -> int:
-    """Learn from a refusal that names a size what documents take that nobody can read.
-
-    Returns the size of the view by that; 0 if the refusal tells nothing of them.
-    """
-    accounting, report = state.accounting, find_report(state)
-    if info.requested is None or report is None:
-        return 0
-    learned = _learn_guess(state, current_request(state), info.requested, believed=True)
-    if learned is None:
-        return 0
-    guess = state.loaded.counter.guess
-    accounting.replace_report(replace(report, guess=guess, holds=False), accounting.totals)
-    return learned.estimate
 
 
 def _record_cost(
@@ -428,7 +384,7 @@ def _recover(
     teaches   False if the refusal may be about something else than tokens
     """
     accounting, settings = state.accounting, state.settings
-    sent = _learn_refused_guess(state, info) or _find_request(state, info.requested).estimate
+    sent = learn_refused_guess(state, info) or _find_request(state, info.requested).estimate
     known = yield from context_state(state)
     learned = learned_windows.learn_from_refusal(known.window.tokens, info, sent=sent, at=state.now())
     if teaches and learned is not None and learned_windows.agrees_with_request(info, sent):

@@ -46,6 +46,28 @@ def test_a_busy_session_in_a_small_window_asks_at_every_fold(policy, times):
     assert {fold.stages for fold in session.folds()} == {("summarize",)}
 
 
+def say_turns(session, turns):
+    """Say questions and answers; no answer is observed."""
+    for turn in turns:
+        session.say(user(f"question {turn} " + numbered("w", turn, 50)))
+        yield session.prepare().outcome.reason
+        session.say(reply(numbered("x", turn, 200)))
+
+
+def test_an_answer_that_is_said_is_a_turn_of_the_model():
+    """Who holds no list and reports no usage has turns between folds, too; also in another process."""
+    store = refold.open_store("memory:")
+    settings = {"window": "4k", "store": store, "now": lambda: 1_000_000.0, "model": "gpt-4o"}
+    first, second = (refold.open("talk", **settings) for _ in range(2))
+    reasons = [
+        reason for turn in range(16) for session in (first, second) for reason in say_turns(session, [turn])
+    ]
+    for part in range(8):  # opened again between two folds
+        reasons += say_turns(refold.open("alone", **settings), range(part * 3, part * 3 + 3))
+    assert min(len(first.folds()), len(refold.open("alone", **settings).folds())) > 2
+    assert not [reason for reason in reasons if "breaker" in reason]
+
+
 def test_a_model_that_always_fails_is_left_alone_and_the_reason_says_until_when():
     """Below the room nothing is folded; over it the reason is not that no model was given."""
     asked, seen, reasons = [], [], []

@@ -1,6 +1,6 @@
 """The state of one session: the only thing that changes, composed of values with one owner each."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from copy import copy
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, TypeAlias
@@ -153,6 +153,11 @@ class SessionState:
     def set_pending_fold(self, wait: Callable[[], SessionFlow[Any]] | None) -> None:
         """Note how to wait for the fold that is being prepared; None if it is done."""
         self.pending_fold = wait
+
+    def note_turn(self, added: Iterable[Message]) -> None:
+        """Tell the circuit breaker that the model took its turn, if it said one of these messages."""
+        if any(message.role == "assistant" for message in added):
+            self.accounting.record_breaker_event("turn", self.now())
 
     def send_view(self, *, new_copies: bool = False) -> list[Any]:
         """Return what the model sees, as copies that the caller may change and continue."""

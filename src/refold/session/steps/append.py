@@ -144,3 +144,4 @@ def append_messages(
     numbers = range(first, first + len(items))
     state.loaded.add([MessageRange(number, number) for number in numbers], items, messages)
     state.caller.add_said(items)
+    state.note_turn(messages)

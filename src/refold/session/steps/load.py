@@ -194,6 +194,7 @@ def _add_entries(state: SessionState, added: Sequence[Entry]) -> bool:
         return False
     state.loaded.add([MessageRange(entry.said, entry.said) for entry in said], items, messages)
     state.caller.add_said(items)
+    state.note_turn(messages)
     state.position.set_tip(said[-1].name if said else state.position.tip)
     state.position.follow(added)
     if usages:
@@ -366,6 +367,8 @@ def _restore_attempts(state: SessionState, newest: Sequence[Entry]) -> None:
                 breaker = circuit_breaker.record_event(breaker, "turn", entry.at)
             said = entry.said
             breaker = circuit_breaker.record_event(breaker, event, entry.at, find_began(entry))
+    if state.view.said > said:
+        breaker = circuit_breaker.record_event(breaker, "turn", state.now())
     state.accounting.restore_breaker(breaker)
     state.accounting.replace_spending(state.accounting.spending.restore(newest))
     state.accounting.note_turned_down(find_turned_down(newest))

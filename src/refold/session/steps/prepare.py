@@ -193,8 +193,6 @@ def _take_in_and_repair(state: SessionState, messages: Sequence[Any] | None) -> 
     native = yield from fold_block(state)
     yield from drop_foreign_compactions(state)
     new = state.view.said - said
-    if new > 0 and any(message.role == "assistant" for message in state.loaded.messages[-new:]):
-        state.accounting.record_breaker_event("turn", state.now())
     mended, limited = yield from repair_view(state, _find_limits(state, new))
     return _TakenIn(as_said, state.view.said, state.position.tip, mended, limited, native)
 

@@ -6,6 +6,7 @@ house's own estimate is, tests/core says.
 
 import asyncio
 import json
+import re
 from itertools import pairwise, product
 from pathlib import Path
 
@@ -1003,9 +1004,29 @@ class TestNoneOfTheLimitations:
         outcome = compact(messages)
         again = compact(json.loads(json.dumps(outcome.messages)) + talk(60, 200))
         text = summary_of(again)["content"]
-        assert "r0.py" in text.partition("<read-files>")[2]
-        assert "w19.py" in text.partition("<modified-files>")[2]
+        changed, read = text.partition("## Files\n")[2].split("\n")[:2]
+        assert (changed[:11], read[:8]) == ("- changed: ", "- read: ")
+        assert "r0.py" in read
+        assert "w19.py" in changed
+        assert "-files>" not in text  # nothing is said twice
+        assert set(again.files.read) == {f"r{number}.py" for number in range(10)}
+        assert set(again.files.modified) == {f"w{number}.py" for number in range(10, 20)}
         assert outcome.files.modified[-1] == "w19.py"
+
+    def test_files_that_a_summary_names_in_two_places_are_remembered(self):
+        """Some are told with their state and the newest others are listed; the next round knows both."""
+        messages = [
+            user("go"),
+            *steps(90, 60, name="edit_file", path="src/package/module_{n}.py"),
+            user("and?"),
+        ]
+        outcome = compact(messages, target=900)
+        text = summary_of(outcome)["content"]
+        named = set(re.findall(r"src/package/module_\d+\.py", text.partition("## Files\n")[2]))
+        assert "<modified-files>" in text
+        assert len(named) > 4
+        again = compact(json.loads(json.dumps(outcome.messages)))
+        assert named <= set(again.files.modified)
 
     def test_the_plan_agrees_with_what_happens(self):
         """Surface, `plan`: the same stages, nobody asked."""

@@ -81,7 +81,8 @@ class TestSections:
         assert section(text, "Files")[0] == "- changed: src/login.py #5"
         answered = section(text, "What was answered")
         assert answered[0] == "- The check compared the wrong ids; ticket AUTH-42 is fixed."
-        assert text.endswith("<modified-files>\nsrc/login.py\n</modified-files>\n</refold-summary>")
+        assert text.endswith("\n</refold-summary>")
+        assert "modified-files" not in text  # its state is told above
 
     def test_sections_that_would_be_empty_are_not_there(self):
         text = told([user("only this " * 400)])
@@ -481,7 +482,7 @@ def test_rules_have_room_before_answers():
 
 
 def test_long_lists_of_files_leave_room_for_the_work():
-    """The files that came last are listed, changed ones first; what was done has the rest."""
+    """Some are told with their state, the newest of the others are listed; what was done has the rest."""
     messages = []
     for number in range(60):
         path = f"src/package/module_{number}.py"
@@ -491,8 +492,11 @@ def test_long_lists_of_files_leave_room_for_the_work():
         ]
     text = told(messages, goal=5_000 + 300)
     listed = re.findall(r"^src/package/module_(\d+)\.py$", text, re.MULTILINE)
+    stated = re.findall(r"module_(\d+)\.py #", section(text, "Files")[0])
     assert 3 < len(listed) < 20
-    assert listed == [str(number) for number in range(60 - len(listed), 60)]
+    others = [str(number) for number in range(60) if str(number) not in stated]
+    assert stated[0] == "59"
+    assert listed == others[-len(listed) :]
     assert (
         section(text, "What was done")[-1]
         == "- write src/package/module_59.py (1 line) → wrote 200 characters"

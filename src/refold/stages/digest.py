@@ -20,7 +20,6 @@ from refold.core.facts.page import (
     DONE,
     FAILED,
     FILE_RULES,
-    FILES,
     OPEN,
     OUTPUTS,
     QUOTED,
@@ -37,7 +36,7 @@ from refold.core.facts.page import (
 from refold.core.facts.read_page import facts_of_summaries
 from refold.core.facts.sentences import join_wrapped_lines
 from refold.core.facts.user_statements import fill_statements
-from refold.core.messages.file_operations import FileOps
+from refold.core.messages.file_operations import FILES, FileOps, format_file_tags
 from refold.core.messages.message import Message
 from refold.core.messages.speakers import find_speaker
 from refold.core.messages.summary_headers import TRUNCATION_MARKER
@@ -48,6 +47,7 @@ from refold.core.summaries.wrappers import (
     FILES_SHARE,
     Covered,
     WordedSummary,
+    drop_listed,
     limit_files,
     unwrap_summary,
     wrap_summary,
@@ -117,6 +117,8 @@ MEMORY_SHARE: Final = 0.35
 """Share of earlier summaries that are no digests."""
 LAST_SHARE, LAST_SHARE_ANSWERED = 0.06, 0.02
 """Share of the model's last words; less where newer words stay behind the digest."""
+READ_SHARE: Final = 0.1
+"""Share of a digest for the names of files that were only read: they can be read again."""
 LEAST_SECTION: Final = 24
 """Tokens that a section may have in any case; a share of a small digest would hold nothing."""
 ROOMY: Final = 1_500
@@ -153,18 +155,34 @@ def write_digest(messages: Sequence[Message], covered: Covered, task: Task) -> W
     """Write the digest of the messages that leave, wrapped as a summary, with the ledger as metadata."""
     covered = replace(covered, state=find_state(messages[-LOOK_BACK:]))
     ledger = _join_facts(messages, covered, task)
-    count = task.counter.plain
-    whole = _choose_size(replace(covered, files=FileOps()), task)
-    covered = replace(covered, files=limit_files(covered.files, int(whole * FILES_SHARE), count))
-    most = _choose_size(covered, task)
     staying = _read_staying(task, covered)
     shown = _update_todos(ledger, staying.todos)
-    text = neutralise(_format_sections(messages, shown, most, staying, task))
-    if (over := count(text) - most) > 0:  # joined sections may have a little more than their pieces
-        text = neutralise(_format_sections(messages, shown, most - over - 4, staying, task))
-    text = fit_text(text, most, count=count).text
+    files, covered = covered.files, replace(covered, files=FileOps())
+    most = _choose_size(covered, task)
+    text = _write_text(messages, shown, most, staying, task)
+    covered = replace(covered, files=_choose_unlisted(files, text, most, task.counter.plain))
+    if covered.files != FileOps():  # they take some of its room, so that it tells of fewer
+        text = _write_text(messages, shown, _choose_size(covered, task), staying, task)
+        room = task.counter.plain(format_file_tags(covered.files))
+        covered = replace(covered, files=limit_files(drop_listed(files, text), room, task.counter.plain))
     meta = {"facts": _write_stored(ledger, task), "state": covered.state}
     return WordedSummary(wrap_summary(text, covered), meta, report_kept(text, ledger, 0).counts)
+
+
+def _write_text(messages: Sequence[Message], ledger: Ledger, most: int, staying: Staying, task: Task) -> str:
+    """Write the text of a digest in so many tokens."""
+    count = task.counter.plain
+    text = neutralise(_format_sections(messages, ledger, most, staying, task))
+    if (over := count(text) - most) > 0:  # joined sections may have a little more than their pieces
+        text = neutralise(_format_sections(messages, ledger, most - over - 4, staying, task))
+    return fit_text(text, most, count=count).text
+
+
+def _choose_unlisted(files: FileOps, text: str, most: int, count: Count) -> FileOps:
+    """Return the newest of the files of which a digest of so many tokens does not tell."""
+    unlisted = drop_listed(files, text)
+    changed = limit_files(FileOps(modified=unlisted.modified), int(most * FILES_SHARE), count)
+    return replace(changed, read=limit_files(unlisted, int(most * READ_SHARE), count).read)
 
 
 def _join_facts(messages: Sequence[Message], covered: Covered, task: Task) -> Ledger:
@@ -212,9 +230,9 @@ def _choose_size(covered: Covered, task: Task) -> int:
 
 
 def _read_staying(task: Task, covered: Covered) -> Staying:
-    """Read what stays at both ends of the history, and the files that the wrapper lists anyway."""
+    """Read what stays at both ends of the history."""
     leaving = set(covered.places)
-    names = set(words_and_names("\n".join((*covered.files.read, *covered.files.modified))))
+    names: set[str] = set()
     said: list[str] = []
     answered = False
     length = len(task.messages)

@@ -16,6 +16,7 @@ from refold.core.messages.file_operations import (
     find_files,
     format_file_tags,
     merge_files,
+    read_listed_files,
     read_summary_files,
 )
 from refold.core.messages.message import SUMMARY, Message, Text, ToolCall, ToolResult
@@ -816,3 +817,17 @@ class TestResultsOfEdits:
     def test_hostile_results_hang_no_pattern(self, text):
         with stop_hang():
             assert find_files([calls(("edit", {"path": "a"})), result("c0", text)]) == CHANGED_A
+
+
+def test_files_that_a_digest_tells_are_read_back():
+    """Other sections and other lines name files as well, but not their state; a removed one was changed."""
+    text = (
+        "## What was done\n- changed: not/here.py #1\n\n"
+        "## Files\n- src/a.py (changed #9): run, stop\n- docs/\n- b (x).py (read #2)\n"
+        "- changed: c, d.py #7, e.py #3\n- removed: f.py #8\n- read: g.py #1\n\n## Names and values\n- h.py (read #5)"
+    )
+    found = FileOps(("g.py", "b (x).py"), ("e.py", "c, d.py", "f.py", "src/a.py"))
+    assert read_listed_files(f"\n{text}") == found
+    tags = format_file_tags(FileOps(("z.py",), ("g.py",)))
+    both = read_summary_files(Message("user", f"Words.\n\n{text}\n\n{tags}"))
+    assert both == FileOps(("b (x).py", "z.py"), (*found.modified, "g.py"))

@@ -338,6 +338,16 @@ class TestLogs:
         shrunk = shrink("\n".join([*lines, *["x " * 40] * 9]), 90)
         assert "[... 1 line left out]" not in shrunk
 
+    def test_a_text_that_is_shortened_again_and_again_has_one_marker_for_a_gap(self):
+        """A marker is no line that matters: it takes no room of one, and two beside each other become one."""
+        text = "\n".join(f"{number}: word {'and another ' * (number % 7)}" for number in range(200))
+        for limit in (600, 420, 300, 210, 150, 105, 70, 48, 33, 23):
+            text = shrink(text, limit)
+            markers = [place for place, line in enumerate(text.split("\n")) if MARKER.fullmatch(line)]
+            assert not [pair for pair in pairwise(markers) if pair[1] - pair[0] == 1]
+            assert sum(left_out(text)) + len(text.split("\n")) - len(markers) == 200
+        assert len(markers) == 1
+
     def test_no_failure_is_no_failure(self):
         lines = [f"compiled part {chr(97 + i % 26)}{i} with 0 errors" for i in range(200)]
         lines[90] = "could not read the cache"

@@ -11,7 +11,6 @@ from refold.core.facts.page import (
     DONE,
     FAILED,
     FILE_RULES,
-    FILES,
     HANDLE_TOKENS,
     OPEN,
     QUOTED,
@@ -26,6 +25,7 @@ from refold.core.facts.page import (
 )
 from refold.core.facts.read_page import read_page
 from refold.core.facts.user_statements import fill_statements
+from refold.core.messages.file_operations import FILES
 
 BEGIN, END = "<facts>", "</facts>"
 """Tags around the facts behind a summary; `wrappers` takes them off again."""

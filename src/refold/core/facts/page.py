@@ -13,6 +13,7 @@ from typing import Final
 
 from refold.core.facts.entities import FILE, PATH, entity_kind
 from refold.core.facts.ledger import SEEN_ONLY, SETTLED, USER_KINDS, Fact, Ledger, rank_value
+from refold.core.messages.file_operations import FILE_STATE, FILES
 from refold.core.outputs.outcome import cut_result, cut_words, judge_action
 from refold.core.tokens.findings import Findings
 
@@ -21,7 +22,7 @@ Count = Callable[[str], int]
 SAID, IN_BRIEF = "What the user said", "What was told, in brief"
 ANSWERED, DECIDED, OPEN = "What was answered", "Decisions and promises", "Open"
 DONE, FAILED = "What was done", "What failed"
-FILES, VALUES = "Files", "Names and values"
+VALUES = "Names and values"
 OUTPUTS: Final = "Latest outputs"
 """A section of free lines in a digest; no facts are read back from it."""
 LISTED = "What the assistant listed"
@@ -94,8 +95,6 @@ MOST_CHANGES: Final = 60
 """Changes that are measured for it; more do not fit in a page."""
 _LONGEST: Final = 240
 """Characters of a name; more are data."""
-FILE_STATE: Final = re.compile(r"(.{1,400}?) \((read|changed|removed) #(\d{1,9})\)")
-"""A file with its state, and the message that tells it."""
 _TOKEN: Final = re.compile(rf"[\w./@~-]{{2,{_LONGEST}}}")
 _WORD: Final = re.compile(rf"\w{{2,{_LONGEST}}}")
 

@@ -14,8 +14,6 @@ from refold.core.facts.page import (
     DONE,
     FAILED,
     FILE_RULES,
-    FILE_STATE,
-    FILES,
     IN_BRIEF,
     JOINT,
     LISTED,
@@ -26,14 +24,13 @@ from refold.core.facts.page import (
     VALUES,
 )
 from refold.core.facts.sentences import classify_sentence
+from refold.core.messages.file_operations import FILE_STATE, FILES, STATE_LINE, STATED_FILE
 from refold.core.messages.message import Message
 from refold.core.tokens.findings import Findings
 
 _HANDLE: Final = re.compile(r"#(\d{1,9}) ")
 _BY_SPEAKER: Final = re.compile(r"([^\W\d_][\w .'’-]{0,30}): (.*)", re.DOTALL)
 _FILE_LINE: Final = re.compile(rf"{FILE_STATE.pattern}(?:: (.*))?")
-_STATE_LINE: Final = re.compile(r"(read|changed|removed): (.*#\d{1,9})")
-_STATED_FILE: Final = re.compile(r"(.{1,400}?) #(\d{1,9})(?:, |$)")
 _VALUE_LINE: Final = re.compile(r"(.{1,80}?) = (.{1,80}) \(#(\d{1,9})\)")
 _TODO_LINE: Final = re.compile(r"(?:#(\d{1,9}) )?\[([\w ]{1,20})\] (.{1,400})")
 _BRIEF_WEIGHT: Final = 2.9
@@ -153,8 +150,8 @@ def _read_names(line: str) -> list[Fact]:
     value = _VALUE_LINE.fullmatch(line)
     if value:
         return [Fact("value", value[2], value[1], int(value[3]), 2.0)]
-    if stated := _STATE_LINE.fullmatch(line):
-        files = _STATED_FILE.findall(stated[2])
+    if stated := STATE_LINE.fullmatch(line):
+        files = STATED_FILE.findall(stated[2])
         return [Fact("file", path, stated[1], int(at), 3.0) for path, at in files]
     file = _FILE_LINE.fullmatch(line)
     facts: list[Fact] = []

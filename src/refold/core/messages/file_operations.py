@@ -141,12 +141,12 @@ def find_files(messages: Iterable[Message], *, vocabulary: Vocabulary = COMMON_T
 
 
 def read_summary_files(message: Message) -> FileOps:
-    """Return the files that a summary lists: in its metadata, else in the tags in its text."""
+    """Return the files that a summary lists: in its metadata, else in its text."""
     if "read_files" in message.meta or "modified_files" in message.meta:
         read, modified = (_keep_paths(message.meta.get(key)) for key in ("read_files", "modified_files"))
-    else:
-        read, modified = (_read_tag(message.text, tag) for tag in ("read-files", "modified-files"))
-    return merge_files(FileOps(), FileOps(tuple(read), tuple(modified)))
+        return merge_files(FileOps(), FileOps(tuple(read), tuple(modified)))
+    read, modified = (_read_tag(message.text, tag) for tag in ("read-files", "modified-files"))
+    return merge_files(read_listed_files(message.text), FileOps(tuple(read), tuple(modified)))
 
 
 def find_file_reads(messages: Sequence[Message], *, vocabulary: Vocabulary = COMMON_TOOLS) -> list[FileRead]:
@@ -402,6 +402,33 @@ def _unquote(quoted: str) -> str:
     except ValueError:
         return quoted.strip('"')
     return value if isinstance(value, str) else quoted
+
+
+# -- the files that a digest names --------------------------------------------------------------------------
+
+FILES: Final = "Files"
+"""The heading under which a digest tells the state of files."""
+FILE_STATE: Final = re.compile(r"(.{1,400}?) \((read|changed|removed) #(\d{1,9})\)")
+"""A file with its state, and the message that tells it."""
+STATE_LINE: Final = re.compile(r"(read|changed|removed): (.*#\d{1,9})")
+STATED_FILE: Final = re.compile(r"(.{1,400}?) #(\d{1,9})(?:, |$)")
+"""A line of files that have one state, and one of these files."""
+
+
+def read_listed_files(text: str) -> FileOps:
+    """Return the files whose state a digest tells, the oldest first; one that was removed was modified."""
+    stated: list[tuple[int, str, str]] = []
+    for section in text.split("\n## ")[1:]:
+        title, *lines = section.split("\n")
+        for line in lines if title == FILES else ():
+            if several := STATE_LINE.fullmatch(line, 2):
+                stated += [(int(at), several[1], path) for path, at in STATED_FILE.findall(several[2])]
+            elif one := FILE_STATE.match(line, 2):
+                stated.append((int(one[3]), one[2], one[1]))
+    stated.reverse()  # the newest is listed first
+    stated.sort(key=lambda file: file[0])
+    read = tuple(path for _, state, path in stated if state == "read")
+    return FileOps(read, tuple(path for _, state, path in stated if state != "read"))
 
 
 # -- transcripts without calls ------------------------------------------------------------------------------

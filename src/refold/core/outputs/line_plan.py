@@ -59,12 +59,8 @@ def count_lines(lines: Iterable[str]) -> int:
     >>> count_lines(["a", "[... 212 lines left out]"])
     213
     """
-    return sum([_count_line(line) if line.startswith("[... ") else 1 for line in lines])
-
-
-def _count_line(line: str) -> int:
-    gap = _GAP.fullmatch(line)
-    return int(gap[1]) if gap else 1
+    gaps = [_GAP.fullmatch(line) if line.startswith("[... ") else None for line in lines]
+    return sum([int(gap[1]) if gap else 1 for gap in gaps])
 
 
 # -- one long line ------------------------------------------------------------------------------------------
@@ -133,7 +129,7 @@ class LinePlan:
     sizes: Sequence[int] = field(init=False, repr=False)
     """Characters of each line; a plan is rendered in many sizes."""
     bare: Sequence[int] = field(init=False, repr=False)
-    """The same without blanks at both ends."""
+    """The same without blanks at both ends; 0 for a marker from an earlier time."""
     ends: Sequence[int] = field(init=False, repr=False)
     """Characters before each line and behind the last, line ends included."""
     longest: int = field(init=False, repr=False)
@@ -146,9 +142,12 @@ class LinePlan:
     def __post_init__(self) -> None:
         sizes = list(map(len, self.lines))
         markers = self.lines if "[... " in "".join(self.lines) else ()
-        counted = {place: _count_line(line) for place, line in enumerate(markers) if line.startswith("[... ")}
+        counted = {place: int(gap[1]) for place, line in enumerate(markers) if (gap := _GAP.fullmatch(line))}
+        bare = [len(line.strip()) for line in self.lines]
+        for place in counted:  # it says no more than the marker of a gap
+            bare[place] = 0
         object.__setattr__(self, "sizes", sizes)
-        object.__setattr__(self, "bare", [len(line.strip()) for line in self.lines])
+        object.__setattr__(self, "bare", bare)
         object.__setattr__(self, "ends", list(accumulate((size + 1 for size in sizes), initial=0)))
         object.__setattr__(self, "longest", max(sizes, default=-1))
         object.__setattr__(self, "counted", counted)
@@ -180,7 +179,7 @@ class LinePlan:
 
     def best(self) -> str:
         """Return the most important line alone."""
-        return next((self.lines[place] for place in self.order if self.lines[place].strip()), "")
+        return next((self.lines[place] for place in self.order if self.bare[place]), "")
 
     def _choose(self, max_chars: int, longest: int) -> bytearray:
         """Return for each line whether it is kept, with a 1 before the first and behind the last line."""
@@ -207,12 +206,13 @@ class LinePlan:
     def _show_gap(self, start: int, stop: int) -> list[str]:
         if self.redundant and all(place in self.redundant for place in range(start, stop)):
             return []
-        earlier = 0
-        if self.counted:
-            earlier = sum(number - 1 for place, number in self.counted.items() if start <= place < stop)
-        marker = mark_gap(stop - start + earlier, "line", self.describe(start, stop))
+        earlier = [number for place, number in self.counted.items() if start <= place < stop]
+        number = stop - start + sum(earlier) - len(earlier)
+        marker = mark_gap(number, "line", self.describe(start, stop))
         is_longer = self.ends[stop] - self.ends[start] - 1 > len(marker) * WORTH_A_MARKER
-        return [marker] if is_longer else list(self.lines[start:stop])
+        # Of several markers one is left. A single one stays as it is: it may say more.
+        is_joined = len(earlier) > 1 and not any(self.bare[start:stop])
+        return [marker] if is_longer or is_joined else list(self.lines[start:stop])
 
 
 def end_places(start: int, stop: int, head: int = 1, tail: int = 1) -> Iterator[int]:

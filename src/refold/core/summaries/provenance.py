@@ -18,9 +18,10 @@ from typing import Final, NamedTuple
 
 from refold.core.facts.injections import as_displayed, find_instructions, is_instruction
 from refold.core.facts.ledger import USER_KINDS, Ledger
-from refold.core.facts.page import FILES, IN_BRIEF, OUTPUTS, QUOTED, SAID, VALUES
+from refold.core.facts.page import IN_BRIEF, OUTPUTS, QUOTED, SAID, VALUES
 from refold.core.facts.sentences import LONGEST, is_prohibition, split_sentences
 from refold.core.facts.words import compile_patterns, read_patterns
+from refold.core.messages.file_operations import FILES
 from refold.core.messages.message import Message
 from refold.core.messages.message_text import arguments_text
 from refold.core.messages.speakers import find_own_words, find_speaker, remove_program_text

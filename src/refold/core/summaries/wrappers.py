@@ -7,12 +7,18 @@ other systems belong to their policies.
 import re
 from collections import Counter as Tally
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
 from refold.core.compaction.keep_rules import find_turn_starts
 from refold.core.messages import summary_headers
-from refold.core.messages.file_operations import FileOps, Vocabulary, find_files, format_file_tags
+from refold.core.messages.file_operations import (
+    FileOps,
+    Vocabulary,
+    find_files,
+    format_file_tags,
+    read_listed_files,
+)
 from refold.core.messages.message import EMPTY, Message
 from refold.core.messages.speakers import is_observation
 from refold.core.messages.text_cutting import middle_out
@@ -147,6 +153,7 @@ _OWN_TAG: Final = re.compile(
 def wrap_summary(text: str, covered: Covered) -> str:
     """Wrap a summary: a tag with generation and coverage, a sentence that it is data, the text, the files."""
     inner = _OWN_TAG.sub("&lt;", quote_request(strip_file_lists(text), covered))
+    covered = replace(covered, files=drop_listed(covered.files, inner))
     opening = (
         f'{summary_headers.REFOLD}generation="{covered.generation}" messages="{covered.messages}"'
         f' covers="#{covered.first}-#{covered.last}" kind="summary">'
@@ -166,6 +173,15 @@ def append_file_lists(text: str, covered: Covered) -> str:
     """Append the lists of files that the covered messages read and modified, if there are any."""
     tags = format_file_tags(covered.files)
     return f"{text}\n\n{tags}" if tags else text
+
+
+def drop_listed(files: FileOps, text: str) -> FileOps:
+    """Leave out the files whose state a text tells."""
+    listed = read_listed_files(text)
+    return FileOps(
+        tuple(path for path in files.read if path not in listed.read),
+        tuple(path for path in files.modified if path not in listed.modified),
+    )
 
 
 def limit_files(files: FileOps, most: int, count: Callable[[str], int]) -> FileOps:

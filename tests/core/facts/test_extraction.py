@@ -485,6 +485,33 @@ class TestTools:
             )
             assert len(found.of("done")) == 1
 
+    def test_a_plan_that_is_kept_item_by_item(self):
+        """Claude Code makes and changes one item a call; the result of the first names its number."""
+        made = [
+            (ToolCall("a", "TaskCreate", {"subject": "Port it", "description": "All."}), "Task #1 created successfully: Port it"),
+            (ToolCall("b", "TaskCreate", '{"subject": "Test it"}'), "Task #2 created successfully: Test it"),
+            (ToolCall("c", "TaskCreate", {"subject": "Ship it"}), "Task #3 created successfully: Ship it"),
+            (ToolCall("d", "TaskUpdate", {"taskId": "1", "status": "completed"}), "Updated task #1 status"),
+            (ToolCall("e", "TaskUpdate", {"taskId": "2", "status": "in_progress", "subject": "Try it"}), "Updated task #2 status"),
+            (ToolCall("f", "TaskUpdate", {"taskId": "3", "status": "deleted"}), "Updated task #3 deleted"),
+        ]  # fmt: skip
+        found = facts(*(part for call, text in made for part in (calls(call), result(call.id, text))))
+        assert told(found, "todo") == [
+            ("Port it (id 1)", "completed"),
+            ("Try it (id 2)", "in_progress"),
+            ("Ship it (id 3)", "cancelled"),
+        ]
+        assert not found.of("done")
+        for arguments in ({"taskId": "1", "owner": "me"}, ["x"], "no JSON"):
+            changed = facts(calls(ToolCall("a", "TaskUpdate", arguments)))
+            assert not changed.of("todo")
+            assert len(changed.of("done")) == 1
+        assert told(facts(calls(ToolCall("a", "TaskCreate", {"subject": "Alone"}))), "todo") == [
+            ("Alone", "pending")
+        ]
+        business = calls(ToolCall("a", "create_task", {"subject": "Call the client"})), result("a", "Task #9")
+        assert not facts(*business).of("todo")
+
     @pytest.mark.parametrize("key", ["todos", "plan"])
     def test_a_plan_that_a_tool_keeps(self, key):
         items = [

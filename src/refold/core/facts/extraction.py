@@ -374,10 +374,13 @@ def find_todos(messages: Sequence[Message], numbers: Sequence[int]) -> list[Fact
 
 def _add_plan(facts: FactCollector, call: ToolCall, at: int, result: ToolResult | None) -> bool:
     """Note the items of a plan that a call wrote; False where it wrote none or was refused."""
-    if isinstance(call.arguments, str) and not any(key in call.arguments for key in PLAN_KEYS):
-        return False
+    arguments: Any = None
+    if call.name in _TASK_TOOLS:
+        arguments = _read_task(_read_arguments(call), result)
+    elif not isinstance(call.arguments, str) or any(key in call.arguments for key in PLAN_KEYS):
+        arguments = _read_arguments(call)
     known = len(facts.facts)
-    if not facts.add_plan(call.name, _read_arguments(call), at):
+    if not facts.add_plan(call.name, arguments, at):
         return False
     if result is None or not (
         result.is_error or file_operations.is_refusal(read_result(result), call.arguments)
@@ -385,6 +388,24 @@ def _add_plan(facts: FactCollector, call: ToolCall, at: int, result: ToolResult 
         return True
     del facts.facts[known:]  # the plan before it holds
     return False
+
+
+_TASK_TOOLS: Final = frozenset({"TaskCreate", "TaskUpdate"})
+"""Tools by which Claude Code keeps its plan, one call for an item. Tools of this kind with other names may
+keep the tasks of a team."""
+_TASK_NUMBER: Final = re.compile(r"[Tt]ask #?(\d{1,9})\b")
+
+
+def _read_task(arguments: Any, result: ToolResult | None) -> Any:
+    """Return a call that makes or changes one item as one that changes some items of a plan by their ids."""
+    if not isinstance(arguments, Mapping) or not arguments.keys() & {"subject", "status"}:
+        return None
+    made = _TASK_NUMBER.search("" if result is None else read_result(result))
+    number = arguments.get("taskId", made[1] if made else "")
+    state = arguments.get("status", "pending")
+    state = "cancelled" if state == "deleted" else state
+    item = {"id": number, "text": arguments.get("subject", ""), "status": state}
+    return {"merge": True, "todos": [item]}
 
 
 # -- arguments of a call ------------------------------------------------------------------------------------

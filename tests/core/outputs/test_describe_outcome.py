@@ -66,6 +66,17 @@ class TestOutcome:
             (f"<returncode>1</returncode>\n<output>\nstart\n{TRACE}</output>", "exit code 1: KeyError: 'a'"),
             ("<returncode>1</returncode><output>a\nb\nc</output>", "exit code 1: a"),
             ("sh: foo: command not found", "sh: foo: command not found"),
+            ("[main 3bb8701] It\n 2 files changed\nnothing to commit", "3 lines: [main 3bb8701] It"),
+            ("[main (root-commit) 3bb8701] It", "[main (root-commit) 3bb8701] It"),
+            (
+                "remote:\nTo host:x.git\n   29d0b84..3bb8701  a -> b\nDone.",
+                "4 lines: 29d0b84..3bb8701 a -> b",
+            ),
+            ("To host:x.git\n * [new branch]      a -> a\nset up", "3 lines: * [new branch] a -> a"),
+            (
+                "[main 3bb8701] It\nerror: failed to push some refs\nhint: x",
+                "3 lines: error: failed to push some refs",
+            ),
             (f"start\n{TRACE}", "5 lines: KeyError: 'a'"),
             ("a b\n" * 9 + "warning: slow\n", "10 lines: warning: slow"),
             (

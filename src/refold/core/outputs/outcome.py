@@ -20,6 +20,7 @@ from refold.core.outputs.rank_diffs import count_changes
 from refold.core.outputs.rank_lists import find_entry_name, find_hit_file
 from refold.core.outputs.trouble import (
     ASSERTION,
+    COMMITTED,
     FAILED_TEST,
     HARMLESS,
     TEST_SUMMARY,
@@ -68,6 +69,12 @@ _WROTE: Final = re.compile(
     r"(?:The )?[Ff]ile (?:\S{1,400} )?(?:has been |was )?(updated|created|edited|written|saved)\b"
 )
 """How tools say that they changed a file; what they print behind it is the file."""
+
+_LANDED: Final = re.compile(
+    rf"{COMMITTED}"
+    r"|[ *+]{0,4}(?:[0-9a-f]{7,40}\.{2,3}[0-9a-f]{7,40}|\[new (?:branch|tag)\])\s{1,20}\S{1,200} {1,4}-> "
+)
+"""How `git` says what was committed or pushed; `git status` behind it says that nothing is left to commit."""
 
 # -- what came out ------------------------------------------------------------------------------------------
 
@@ -187,6 +194,8 @@ def _describe_lines(lines: Sequence[str], kind: Kind, trouble: str, *, is_bad: b
         return trouble or _find_telling_line(lines)
     if wrote := _WROTE.match(lines[0]):
         return f"file {wrote[1]}"
+    if not trouble and (landed := next(filter(_LANDED.match, lines), "")):
+        return f"{count_lines(lines)} lines: {landed.strip()}" if len(lines) > 1 else landed.strip()
     if kind in _RUNS and len(lines) > 1:
         return f"{count_lines(lines)} lines: {trouble or _find_result_line(lines)}"
     if len(lines) == 1:

@@ -63,10 +63,11 @@ _COUNTED: Final = re.compile(
     r"(?i)(?:errors?|failures?|failed)[:=] ?[1-9]|\b[1-9]\d{0,6} (?:error|fail)|<<< F"
 )
 """What happened beside what did not: `Failures: 1, Errors: 0`."""
+COMMITTED: Final = r"\[[\w./-]{1,80}(?: \([\w -]{1,30}\))? [0-9a-f]{7,40}\] "
+"""How `git commit` says what it made."""
 _COMMIT: Final = re.compile(
     r"[*|\\/ ]{0,12}(?=[a-f]{0,39}\d)(?=\d{0,39}[a-f])[0-9a-f]{7,40}"
-    r" (?!\W?(?:[A-Z]{4,9}\b(?! ->)|error|fatal|panic))"
-    r"|\[[\w./-]{1,80}(?: \([\w -]{1,30}\))? [0-9a-f]{7,40}\] "
+    rf" (?!\W?(?:[A-Z]{{4,9}}\b(?! ->)|error|fatal|panic))|{COMMITTED}"
 )
 """A line of `git log` or `git commit`: its subject may name a fault, but none happened now."""
 _LOG: Final = re.compile(r"^commit [0-9a-f]{40}\b", re.MULTILINE)

@@ -1,10 +1,11 @@
 """A window as a value, and a table of windows; knows no file and no document."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field
 from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
+from refold.core.messages.quick_init import quick_init, renew
 from refold.core.models.model_names import HOSTS, NAMED, ModelName, is_snapshot, name_prefixes
 
 FALLBACK: Final = 128_000
@@ -22,6 +23,7 @@ class Price:
     cache_write: float | None = None
 
 
+@quick_init
 @dataclass(frozen=True, slots=True)
 class Window:
     """The size of a model's window in tokens, and the source of that number."""
@@ -58,7 +60,7 @@ class Window:
         Its limit for input stays as well, but not in a larger size: who names one knows another limit.
         """
         is_capped = self.input_tokens is not None and self.input_tokens < tokens <= self.tokens
-        return replace(
+        return renew(
             self,
             tokens=tokens,
             output_tokens=self.output_tokens and min(self.output_tokens, tokens),
@@ -101,7 +103,7 @@ class Table:
             return Window(inferred, None, "table", model=name.spellings[0], provider=name.provider or "")
         window = self._find_row(name) or self.default(name.provider or name.maker)
         # A server of one's own sends no bill, whoever made the model.
-        return replace(window, price=None) if window and name.address.startswith("http://") else window
+        return renew(window, price=None) if window and name.address.startswith("http://") else window
 
     def default(self, provider: str | None) -> Window | None:
         """Return the window of a provider's unknown models."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
+from refold.core.messages.quick_init import quick_init
 from refold.gateway.history.known_conversations import Conversation, Plan
 from refold.gateway.history.split import Part, SplitBody, Written, write_message
 
@@ -33,6 +34,7 @@ class View:
     """Name of the last message."""
 
 
+@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
     """What became of the history of a request."""

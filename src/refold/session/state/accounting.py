@@ -12,7 +12,7 @@ from refold.core.compaction import circuit_breaker
 from refold.core.compaction.model_calls import ModelCall
 from refold.core.log.entries import Entry
 from refold.core.log.remade_folds import AGAIN
-from refold.core.messages.quick_init import quick_init
+from refold.core.messages.quick_init import quick_init, renew
 from refold.core.models.prices import Spent
 from refold.core.models.spending_limits import HOUR, Allowance, Bill, Caps, remaining_allowance, total_spent
 from refold.core.tokens.calibration import LEAST_SHARE, MOST_RATIO, Calibration, Counted, clamp_ratio
@@ -265,7 +265,7 @@ class Accounting:
     def renew_request(self, request: SentRequest) -> SentRequest:
         """Return a prepared request as it stands to the view now."""
         last = self.prepared
-        if last is not None and replace(last, holds=request.holds) == request:
+        if last is not None and (last is request or replace(last, holds=request.holds) == request):
             return last
         return replace(request, holds=False, overtaken=True)
 
@@ -313,12 +313,12 @@ class Accounting:
     def add_usage(self, report: UsageReport, totals: Totals, own: Spent) -> None:
         """Add a report of usage, with all sums by then."""
         self.report, self.totals, self.doubted = report, totals, None
-        self.spending = replace(self.spending, own=own)
+        self.spending = renew(self.spending, own=own)
 
     def add_doubted_usage(self, doubted: tuple[SentRequest, int] | None, totals: Totals, own: Spent) -> None:
         """Add what a request cost whose report is not believed as its size; the next one may confirm it."""
         self.doubted, self.totals = doubted, totals
-        self.spending = replace(self.spending, own=own)
+        self.spending = renew(self.spending, own=own)
 
     def invalidate_report(self) -> None:
         """Build no further on the last report: other messages stand at the front now."""

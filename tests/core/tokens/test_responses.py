@@ -11,7 +11,14 @@ from hypothesis import strategies as st
 
 from refold.core.tokens.calibration import Calibration, Counted, clamp_ratio, confirms, is_absurd
 from refold.core.tokens.responses import Response, read_response
-from refold.core.tokens.usage import MAX_REPORTED_TOKENS, Usage, read_block_size, read_cost, read_usage
+from refold.core.tokens.usage import (
+    MAX_REPORTED_TOKENS,
+    Usage,
+    find_impossible,
+    read_block_size,
+    read_cost,
+    read_usage,
+)
 
 pytestmark = pytest.mark.traced
 
@@ -919,3 +926,16 @@ def test_an_interaction_that_waits_for_a_tool_ends_with_calls_and_its_thoughts_a
     call = {"type": "function_call", "id": "c", "name": "f", "arguments": {}}
     response = read_response({"status": "requires_action", "steps": [call], "usage": usage})
     assert (response.finish, response.usage.output, response.usage.said) == ("tool_calls", 67, 16)
+
+
+@pytest.mark.parametrize(
+    ("report", "words"),
+    [
+        ({"output_tokens": -1, "prompt_tokens": -5}, "prompt_tokens is -5"),  # the input is told first
+        ({"completion_tokens": float("nan"), "prompt_tokens": True}, "completion_tokens is nan"),
+        ({"prompt_tokens": 10**12, "other": -1}, "prompt_tokens is 1e+12"),
+        ({"other": -1, "prompt_tokens": "-5", "input_tokens": None}, ""),
+    ],
+)
+def test_the_first_impossible_number_of_a_report_is_told(report, words):
+    assert find_impossible({"usage": report}) == find_impossible(report) == words

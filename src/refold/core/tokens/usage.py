@@ -206,13 +206,12 @@ def find_impossible(usage: Any) -> str:
     'prompt_tokens is -5'
     """
     fields = {"usage": usage} if isinstance(usage, int | float) else _find_report(usage)
-    for name in [name for name in _JUDGED if name in fields]:
-        value = fields[name]
-        if value is None or isinstance(value, bool) or not isinstance(value, _NUMBERS):
-            continue
-        if not 0 <= value <= MAX_REPORTED_TOKENS:
-            return f"{name} is {value:.12g}"
-    return ""
+    odd = [
+        name
+        for name, value in fields.items()
+        if isinstance(value, _NUMBERS) and not 0 <= value <= MAX_REPORTED_TOKENS and name in _JUDGED
+    ]
+    return f"{(name := min(odd, key=_JUDGED.index))} is {fields[name]:.12g}" if odd else ""
 
 
 def _counts_cached_beside(fields: Mapping[str, Any]) -> bool:
@@ -225,8 +224,10 @@ def _counts_cached_beside(fields: Mapping[str, Any]) -> bool:
 
 
 def _output_without_reasoning(fields: Mapping[str, Any], output: int) -> int | None:
-    if any(name in fields for name in _THOUGHTS):
+    if not fields.keys().isdisjoint(_THOUGHTS):
         return output
+    if fields.keys().isdisjoint(_OUTPUT_DETAILS):
+        return None
     details = [_to_fields(fields[key]) for key in _OUTPUT_DETAILS if key in fields]
     split = next((detail for detail in details if "reasoning_tokens" in detail), None)
     return None if split is None else max(0, output - _first_number(split, ("reasoning_tokens",)))
@@ -238,12 +239,14 @@ def _find_report(value: Any) -> Mapping[str, Any]:
         fields = _to_fields(value)
         if _HOLDERS.isdisjoint(fields):
             return fields
-        reports = [fields[key] for key in _REPORTS if key in fields]
-        reports.append(_last_pass(fields))
-        inner = next((report for report in reports if _to_fields(report)), None)
-        if inner is None:
-            return fields
-        value = inner
+        for key in _REPORTS:
+            if key in fields and _to_fields(fields[key]):
+                value = fields[key]
+                break
+        else:
+            value = _last_pass(fields)
+            if not _to_fields(value):
+                return fields
     return _to_fields(value)
 
 
@@ -283,6 +286,8 @@ def _to_fields(value: Any) -> Mapping[str, Any]:
 
 
 def _first_number(fields: Mapping[str, Any], names: tuple[str, ...]) -> int:
+    if fields.keys().isdisjoint(names):  # as nearly always: a report has few of the names that are known
+        return 0
     for name in names:
         value = fields.get(name)
         if value is None or isinstance(value, bool) or not isinstance(value, _NUMBERS):

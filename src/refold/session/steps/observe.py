@@ -14,6 +14,7 @@ from refold.core.compaction.edits import replace_message
 from refold.core.log.entries import make_entry
 from refold.core.messages.speakers import find_user_turns
 from refold.core.models.prices import Spent
+from refold.core.models.windows import Window
 from refold.core.overflow import learned_windows
 from refold.core.overflow.detect import OverflowInfo, find_block_refusal, is_thinking_refusal, overflow
 from refold.core.overflow.error_text import collect_evidence
@@ -204,15 +205,15 @@ def _record_answer(
         reason = ignored or "no usage was reported"
         budget = measure_context(state, window, state.request)
         return Observed(reason=reason, finish=response.finish, budget=budget)
-    return (yield from _record_usage(state, response, usage, request, window.tokens))
+    return (yield from _record_usage(state, response, usage, request, window))
 
 
 def _record_usage(
-    state: SessionState, response: Response, usage: Usage, request: SentRequest, window: int
+    state: SessionState, response: Response, usage: Usage, request: SentRequest, window: Window
 ) -> SessionFlow[Observed]:
     """Record the usage of a request, and undo the last fold if it did not help."""
     accounting = state.accounting
-    absurd = is_absurd(usage.context, expected=request.expected, window=window)
+    absurd = is_absurd(usage.context, expected=request.expected, window=window.tokens)
     is_size = not absurd and not response.compacted
     believed = is_size and _is_believed(state, request, usage.context)
     if is_size and (learned := learn_guess(state, request, usage.context, believed=believed)):
@@ -232,7 +233,7 @@ def _record_usage(
     # While the store fails, what the fold hid may not be there to be shown again.
     if trial is not None and not helped and state.log.failure is None:
         reverted = yield from retry_on_conflict(state, lambda: _undo_trial(state, trial, usage.context))
-    budget = (yield from context_state(state)).budget
+    budget = measure_context(state, window, state.request)
     if believed and usage.context > budget.window:
         _report_overflow(state, OverflowInfo(None, budget.window, usage.context), recovered=False)
     state.events.add(

@@ -66,6 +66,7 @@ class Gateway:
         if histories is not None:
             check_histories(histories)
         self.metrics = Metrics()
+        self.metrics.open.set_function(lambda: self._open)
         self.traffic = Traffic()
         self.inspector: Inspector | None = None
         """The page /inspect; None while it is not served."""
@@ -222,13 +223,11 @@ class Gateway:
 
     def _begin(self) -> None:
         self._open += 1
-        self.metrics.open.inc()
         if self._idle is not None:
             self._idle.clear()
 
     def _end(self) -> None:
         self._open -= 1
-        self.metrics.open.dec()
         if self._open == 0 and self._idle is not None:
             self._idle.set()
 
@@ -318,11 +317,14 @@ class _Connection(web.RequestHandler):
         self._deadline: asyncio.TimerHandle | None = loop.call_later(find_seconds(), self.force_close)
 
     def data_received(self, data: bytes) -> None:
-        """Begin the deadline with the first byte behind an answer; that of the first request runs already."""
-        if self._deadline is None and not self._is_answering:
+        """Begin the deadline behind an answer, unless all headers came at once, as nearly always they do.
+
+        That of the first request runs already.
+        """
+        super().data_received(data)
+        if self._deadline is None and not (self._is_answering or self._messages):
             loop = asyncio.get_running_loop()
             self._deadline = loop.call_later(self._find_seconds(), self.force_close)
-        super().data_received(data)
 
     def begin_answer(self) -> None:
         """End the deadline: the headers are there."""

@@ -14,7 +14,7 @@ async def read_body(request: web.BaseRequest, options: GatewayOptions) -> bytes:
     _refuse_long(request, options)
     await _continue(request)
     if request.content.is_eof() and request.content_length is not None:  # it came with the headers
-        return await request.content.read()
+        return request.content.read_nowait()
     pieces: list[bytes] = []
     size = 0
     try:

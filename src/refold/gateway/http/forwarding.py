@@ -26,6 +26,8 @@ _KEPT_SECONDS: Final = 15.0
 which it is used again costs the caller an error, since a request is never sent twice."""
 _HEADER_SECONDS: Final = 2.0
 """Seconds that headers wait for the first piece: an upstream that is lost by then is a 502."""
+_UNDRAINED_BYTES: Final = 32 * 1024
+"""Bytes of a whole answer for which a write never waits: the library waits for a caller from 64 kB on."""
 _EVENT_BYTES: Final = 64 * 1024
 """Bytes of an event that wait for its end; a longer one goes on in pieces."""
 _EVENT_END: Final = b"\n\n"
@@ -122,9 +124,12 @@ class Answer:
 
     async def read(self) -> bytes:
         """Return the next piece; empty at the end, and where the upstream is lost or silent for too long."""
-        self._silence.begin(self._end_reading)
+        content = self.upstream.content
         try:
-            return await self.upstream.content.readany()
+            if content.is_eof():  # all of it is here, so that nothing is waited for
+                return content.read_nowait()
+            self._silence.begin(self._end_reading)
+            return await content.readany()
         except (TimeoutError, aiohttp.ClientError, OSError):
             self.lost = True
             return b""
@@ -199,7 +204,8 @@ class Answer:
                         self._end = _EVENT_END
                     piece, rest = piece[:cut], piece[cut:]
                 if piece:
-                    silence.begin(leave)
+                    if held or len(piece) > _UNDRAINED_BYTES or not self.upstream.content.at_eof():
+                        silence.begin(leave)
                     await response.write(piece)
             if rest and not self.lost:
                 await response.write(rest)

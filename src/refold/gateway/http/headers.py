@@ -46,12 +46,15 @@ def _decode(value: bytes) -> str:
 
 def _list_forwarded(raw: RawHeaders, dropped: frozenset[str], own: str = "") -> list[tuple[str, str]]:
     """Return the headers but those that are dropped, our own, and those that the connection names."""
-    found = [(name.decode("latin-1"), _decode(value)) for name, value in raw]
-    named = [value for name, value in found if name.lower() == "connection"]
-    if named:
+    found = [
+        (name.decode("latin-1"), value.decode() if value.isascii() else _decode(value)) for name, value in raw
+    ]
+    lows = [name.lower() for name, _ in found]
+    if "connection" in lows:
+        named = [value for low, (_, value) in zip(lows, found, strict=True) if low == "connection"]
         dropped |= {part.strip().lower() for value in named for part in value.split(",")}
     return [
-        (name, value)
-        for name, value in found
-        if (low := name.lower()) not in dropped and not (own and low.startswith(own))
+        header
+        for low, header in zip(lows, found, strict=True)
+        if low not in dropped and not (own and low.startswith(own))
     ]

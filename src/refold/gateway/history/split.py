@@ -15,7 +15,7 @@ _LISTS: Final[Mapping[str, str]] = {"openai": "messages", "anthropic": "messages
 """The field with the history, by wire."""
 _SYSTEM: Final[Mapping[str, str]] = {"anthropic": "system", "responses": "instructions"}
 """The field with the system prompt; in the chat wire it stands among the messages."""
-_ELSEWHERE: Final = ("previous_response_id", "conversation")
+_ELSEWHERE: Final = ("previous_response_id", "conversation", "thread")
 """Fields that say that a part of the history is at the provider. `store` is none of them: it says what
 becomes of the answer, and clients that send their whole history set it as well, or leave it
 to the provider."""
@@ -43,9 +43,11 @@ class SplitBody:
     @property
     def is_elsewhere(self) -> bool:
         """True if a part of the history is at the provider, so that this list is not all of it."""
+        if self.fields.keys().isdisjoint(_ELSEWHERE):
+            return False
         thread = self.read("thread")  # one that is only created here has the whole list
         continues = isinstance(thread, dict) and thread.get("type") == "continue"
-        return continues or any(self.read(name) for name in _ELSEWHERE)
+        return continues or any(self.read(name) for name in _ELSEWHERE if name != "thread")
 
     @property
     def system(self) -> msgspec.Raw | None:

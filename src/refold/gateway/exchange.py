@@ -248,11 +248,11 @@ class Exchange:
         """Pass the answer on, and have its usage recorded however it ends."""
         self.around.metrics.note_turn(self.route.wire, turn)
         self.row.fold, self.row.sizes.tokens = turn.fold, turn.tokens
-        reader = UsageReader(is_stream=answer.is_stream)
+        reader, sizes = UsageReader(is_stream=answer.is_stream), self.row.sizes
         histories, is_good = self._histories, answer.status < _FIRST_BAD_STATUS
 
         def look(piece: bytes) -> None:
-            self._count_piece(piece)
+            sizes.bytes_out += len(piece)
             reader.feed(piece)
 
         try:
@@ -260,7 +260,7 @@ class Exchange:
         finally:
             if histories is not None and is_good:
                 found = reader.finish()
-                self.row.sizes.usage = describe_usage(found)
+                sizes.usage = describe_usage(found)
                 refusals = () if turn.fold == "failed" else reader.refusals
                 turn = replace(turn, fold="failed") if refusals else turn
                 # what came too late to be answered by a smaller request helps the next one

@@ -11,7 +11,8 @@ MAX_BYTES: Final = 8 * 1024 * 1024
 """Bytes of an answer, or of one event, that are looked at; a longer one tells no usage. Answers of models
 have some 100 kB."""
 _USAGE: Final = b'"usage"'
-_TELLING: Final = {_USAGE: b'"usage":null', b'"error"': b'"error":null'}
+_ERROR: Final = b'"error"'
+_TELLING: Final = {_USAGE: b'"usage":null', _ERROR: b'"error":null'}
 """Fields of events that are read, and how a field without a value is written."""
 _KEPT: Final = ("model", "stop_reason", "status")
 
@@ -96,7 +97,7 @@ def describe_usage(answer: dict[str, Any] | None) -> dict[str, int] | None:
 
 
 def _may_tell(text: bytes) -> bool:
-    return any(name in text for name in _TELLING)
+    return _USAGE in text or _ERROR in text  # of every piece of a stream, so that no loop is made for it
 
 
 def _parse(text: bytes) -> Any:

@@ -183,7 +183,7 @@ class Answer:
         self, request: web.BaseRequest, response: web.StreamResponse, look: Callable[[bytes], None]
     ) -> None:
         """Write every piece; a caller who reads nothing for too long is left."""
-        transport, silence = request.transport, self._silence
+        transport, silence, content = request.transport, self._silence, self.upstream.content
         leave = self._end_reading if transport is None else transport.abort
         held, rest, is_stream = deque(self.held), b"", self.is_stream
         self.held.clear()
@@ -204,7 +204,7 @@ class Answer:
                         self._end = _EVENT_END
                     piece, rest = piece[:cut], piece[cut:]
                 if piece:
-                    if held or len(piece) > _UNDRAINED_BYTES or not self.upstream.content.at_eof():
+                    if is_stream or held or len(piece) > _UNDRAINED_BYTES or not content.at_eof():
                         silence.begin(leave)
                     await response.write(piece)
             if rest and not self.lost:

@@ -94,6 +94,8 @@ def mark_places(thinking: Sequence[Wire], kinds: Sequence[str]) -> list[Wire]:
 
     kinds   of all blocks in their order: "thinking", "call", and any other name for content
     """
+    if "thinking" not in kinds[len(thinking) :]:  # it stands in front, as nearly always
+        return list(thinking)
     found = [at for at, kind in enumerate(kinds) if kind == "thinking"]
     size = len(kinds) - len(found) - kinds.count("call")
     marked = []

@@ -56,17 +56,16 @@ def _write_result(message: ToolMessage) -> Wire:
 
 
 def _write_assistant(message: AIMessage) -> Wire:
-    content = message.content
+    content, called = message.content, message.tool_calls
     item: Wire = {"role": "assistant", "content": content}
-    if not isinstance(content, str):
-        _fill_blocks(item, content)
-    if message.tool_calls or message.invalid_tool_calls:
-        calls = [(call, _to_json(call["args"])) for call in message.tool_calls]
+    kinds = [] if isinstance(content, str) else _fill_blocks(item, content)
+    if called or message.invalid_tool_calls:
+        calls = [(call, _to_json(call["args"])) for call in called]
         # without an id or a name nothing can answer them; the arguments are the model's own text
-        bad = [
+        calls += [
             (call, call["args"] or "") for call in message.invalid_tool_calls if call["id"] and call["name"]
         ]
-        ids = _find_item_ids(content)
+        ids = _find_item_ids(content) if "call" in kinds else {}
         item["tool_calls"] = [
             {
                 "id": call["id"],
@@ -74,7 +73,7 @@ def _write_assistant(message: AIMessage) -> Wire:
                 "function": {"name": call["name"], "arguments": text},
                 **ids.get(call["id"], {}),
             }
-            for call, text in (*calls, *bad)
+            for call, text in calls
         ]
     version = message.response_metadata.get("output_version")
     if version:
@@ -82,37 +81,50 @@ def _write_assistant(message: AIMessage) -> Wire:
     return item
 
 
-def _fill_blocks(item: Wire, content: Sequence[Any]) -> None:
-    """Put each block of an answer in its place."""
-    kinds = [_KINDS.get(block.get("type"), "") if isinstance(block, dict) else "" for block in content]
-    if _must_keep_reasoning(content, kinds):
+def _fill_blocks(item: Wire, content: Sequence[Any]) -> list[str]:
+    """Put each block of an answer in its place, and return what each of them is."""
+    kinds: list[str] = []
+    thinking: list[Any] = []
+    others: list[Any] = []
+    for block in content:
+        kind = _KINDS.get(block.get("type"), "") if isinstance(block, dict) else ""
+        kinds.append(kind)
+        if not kind:
+            others.append(block)
+        elif kind == "thinking":
+            thinking.append(block)
+    if thinking and _must_keep_reasoning(content, others):
         kinds = ["" if kind == "thinking" else kind for kind in kinds]
-    item["content"] = _write_content([b for b, kind in zip(content, kinds, strict=True) if not kind])
-    thinking = [block for block, kind in zip(content, kinds, strict=True) if kind == "thinking"]
+        others, thinking = [b for b, kind in zip(content, kinds, strict=True) if not kind], []
+    item["content"] = _write_content(others)
     if thinking:
         item["thinking_blocks"] = mark_places(thinking, kinds)
         item["reasoning_content"] = "\n".join(filter(None, map(_read_thinking, thinking)))
+    return kinds
 
 
-def _must_keep_reasoning(content: Sequence[Any], kinds: Sequence[str]) -> bool:
-    """True for reasoning that led to calls which the provider ran itself: these are not taken without it."""
-    others = (
-        block
-        for block, kind in zip(content, kinds, strict=True)
-        if not kind and isinstance(block, dict) and block.get("type") not in TEXTS
-    )
-    return any("id" in block for block in others) and any(
-        is_reasoning_item(block.get("id")) for block in content if isinstance(block, dict)
-    )
+def _must_keep_reasoning(content: Sequence[Any], others: Sequence[Any]) -> bool:
+    """True for reasoning that led to calls which the provider ran itself: these are not taken without it.
+
+    others   blocks of the content that are neither thinking nor calls of our own
+    """
+    for block in others:  # nearly always one text
+        if isinstance(block, dict) and block.get("type") not in TEXTS and "id" in block:
+            return any(is_reasoning_item(each.get("id")) for each in content if isinstance(each, dict))
+    return False
 
 
-def _find_item_ids(content: Any) -> dict[Any, Wire]:
+def _find_item_ids(content: Sequence[Any]) -> dict[Any, Wire]:
     """Return the field with the id that Responses gave to a call, by the id that its result names."""
-    blocks = [block for block in content if isinstance(block, dict)]
-    own = [(each.get("call_id"), each.get("id")) for each in blocks if each.get("type") == "function_call"]
-    standard = [each for each in blocks if each.get("type") == "tool_call"]
-    own += [(each.get("id"), (each.get("extras") or {}).get("item_id")) for each in standard]
-    return {call: {ITEM_ID: name} for call, name in own if name}
+    own: dict[Any, Wire] = {}
+    standard: dict[Any, Wire] = {}
+    for block in content:
+        kind = block.get("type") if isinstance(block, dict) else None
+        if kind == "function_call" and block.get("id"):
+            own[block.get("call_id")] = {ITEM_ID: block["id"]}
+        elif kind == "tool_call" and (name := (block.get("extras") or {}).get("item_id")):
+            standard[block.get("id")] = {ITEM_ID: name}
+    return own | standard
 
 
 def _read_thinking(block: Mapping[str, Any]) -> str:

@@ -150,7 +150,8 @@ def _write_response(parts: Sequence[Any]) -> Wire:
     kinds = _name_kinds(parts)
     for part, kind in zip(parts, kinds, strict=True):
         if kind == "text":
-            blocks.append({"type": "text", "text": part.content, **_keep(part, ("id",))})
+            text = {"type": "text", "text": part.content}
+            blocks.append(text if part.id is None else {**text, "id": part.id})
         elif kind == "call":
             calls.append(_write_call(part))
         elif kind == "thinking":
@@ -162,7 +163,7 @@ def _write_response(parts: Sequence[Any]) -> Wire:
             blocks.append({"type": kind, _VALUE: value})
     item: Wire = {"role": "assistant", "content": _join_blocks(blocks, has_calls=bool(calls))}
     if thinking:
-        item["reasoning_content"] = "\n".join(block["thinking"] for block in thinking)
+        item["reasoning_content"] = "\n".join([block["thinking"] for block in thinking])
         item["thinking_blocks"] = mark_places(thinking, kinds)
     if calls:
         item["tool_calls"] = calls
@@ -172,8 +173,7 @@ def _write_response(parts: Sequence[Any]) -> Wire:
 def _name_kinds(parts: Sequence[Any]) -> list[str]:
     """Return what each part is; reasoning that led to calls which the provider ran itself stays with them."""
     kinds = ["call" if part.part_kind == "tool-call" else part.part_kind for part in parts]
-    thinking = [part for part in parts if part.part_kind == "thinking"]
-    if _RAN in kinds and any(is_reasoning_item(part.id) for part in thinking):
+    if _RAN in kinds and any(part.part_kind == "thinking" and is_reasoning_item(part.id) for part in parts):
         return [REASONING if kind == "thinking" else kind for kind in kinds]
     return kinds
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from aiohttp import web
 
-from refold.core.messages.quick_init import renew
+from refold.core.messages.quick_init import quick_replace
 from refold.core.overflow.detect import is_vague
 from refold.gateway.history.caller_summaries import Access, read_key
 from refold.gateway.history.decoding import decode_body
@@ -125,7 +125,9 @@ class Exchange:
         """Pass on a request with a history, and its answer back."""
         answer, turn = await self._exchange_history()
         # a stream may last for minutes: the bodies of thousands of requests must not wait with it
-        return await self._pass_answer(answer, renew(turn, body=None, split=None, late=None, undo=None))
+        return await self._pass_answer(
+            answer, quick_replace(turn, body=None, split=None, late=None, undo=None)
+        )
 
     async def _exchange_history(self) -> tuple[Answer, Turn]:
         """Send a request with a history; one that is refused for its size is folded and sent once more."""

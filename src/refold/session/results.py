@@ -8,7 +8,7 @@ from refold.calls.outcome import Outcome
 from refold.calls.savings import Saving
 from refold.core.compaction import notebook
 from refold.core.compaction.budget import Budget
-from refold.core.messages.quick_init import quick_init, read_fields
+from refold.core.messages.quick_init import quick_init
 from refold.core.messages.short_repr import short_repr
 from refold.core.models.prices import Spent
 from refold.core.tokens.units import format_count
@@ -140,7 +140,7 @@ class Totals:
 
     def as_dict(self) -> dict[str, int]:
         """Return the sums as plain data."""
-        return read_fields(self)
+        return {name: getattr(self, name) for name in self.__slots__}  # `asdict` would copy each number
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

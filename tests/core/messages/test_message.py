@@ -7,7 +7,19 @@ from dataclasses import MISSING, FrozenInstanceError, fields, replace
 
 import pytest
 
-from refold import Document, File, Image, Message, Opaque, Text, Thinking, ToolCall, ToolResult
+from refold import (
+    Budget,
+    Document,
+    File,
+    Image,
+    Message,
+    Opaque,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    measure,
+)
 from refold.testing import assistant, call_part, calls, result, result_part, summary, thinking, user
 
 
@@ -160,3 +172,24 @@ def test_facts_that_nobody_gave_are_an_empty_mapping_that_nobody_can_change():
         empty["key"]
     with pytest.raises(TypeError):
         empty["key"] = 1
+
+
+@pytest.mark.parametrize(
+    "value", [Message("user", "hi"), Text("a"), call_part("c1"), result_part("c1"), Budget]
+)
+def test_a_value_with_one_other_field_is_what_dataclasses_make_of_it(value):
+    value = measure([{"role": "user", "content": "hi"}], window=1_000) if value is Budget else value
+    assert value.__replace__() == value
+    for field in fields(value):
+        other = getattr(value, field.name)
+        changed = {field.name: () if field.name == "parts" else other if other is None else type(other)()}
+        assert value.__replace__(**changed) == replace(value, **changed)
+    with pytest.raises(TypeError):
+        value.__replace__(unknown=1)
+
+
+def test_a_value_with_another_field_is_checked_as_a_new_one_and_frozen():
+    made = Message("user", "hi").__replace__(parts="ho")
+    assert made.parts == (Text("ho"),)
+    with pytest.raises(FrozenInstanceError):
+        made.role = "assistant"

@@ -6,7 +6,7 @@ import pathlib
 import subprocess
 import sys
 import warnings
-from dataclasses import FrozenInstanceError, asdict, dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -14,7 +14,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import refold
-from refold.core.messages.quick_init import quick_init, read_fields, renew
 from refold.core.models import windows
 from refold.core.models.model_names import (
     ModelName,
@@ -698,36 +697,3 @@ def test_names_as_programs_write_them_reach_their_row(name, provider, tokens):
     """A tag is Ollama's, where `num_ctx` decides and not the model; a version or a variant is none."""
     window = lookup(name)
     assert (window.provider, window.tokens) == (provider, tokens)
-
-
-# -- copies of a value --------------------------------------------------------------------------------------
-
-
-@quick_init
-@dataclass(frozen=True, slots=True)
-class Sample:
-    first: int
-    second: str = "b"
-    parts: list[int] = field(default_factory=list, kw_only=True)
-    number: int = field(default=7, init=False)
-
-
-def test_a_copy_is_what_replace_gives():
-    value = Sample(1, parts=[1, 2])
-    assert renew(value, second="c") == replace(value, second="c") == Sample(1, "c", parts=[1, 2])
-    assert renew(value).parts is value.parts
-    assert value.second == "b"
-
-
-def test_a_copy_is_frozen_and_takes_no_other_field():
-    copy = renew(Sample(1))
-    with pytest.raises(FrozenInstanceError):
-        copy.first = 2
-    with pytest.raises(TypeError):
-        renew(copy, third=3)
-
-
-def test_fields_are_those_that_the_constructor_takes():
-    value = Sample(1, parts=[3])
-    assert {**read_fields(value), "number": 7} == asdict(value)
-    assert list(read_fields(value)) == ["first", "second", "parts"]

@@ -25,7 +25,7 @@ from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 from typing import Any, Final, Literal, TypeAlias
 
-from refold.core.messages.quick_init import quick_init, renew
+from refold.core.messages.quick_init import quick_init, quick_replace
 
 BreakerEvent: TypeAlias = Literal["fold", "failed", "emergency", "turn"]
 """A fold; an attempt that failed; a fold after a context overflow; a turn that the model completed."""
@@ -136,7 +136,7 @@ def record_event(breaker: Breaker, event: BreakerEvent, at: float, began: float 
     """
     at = _valid_time(breaker, at)
     if event == "turn" and not breaker.reason:  # in every turn of a session
-        return renew(breaker, seen=at, since_turn=0)
+        return quick_replace(breaker, seen=at, since_turn=0)
     breaker = replace(breaker, seen=at)
     if event == "emergency":
         return replace(breaker, emergencies=breaker.emergencies + 1, last_emergency=at)

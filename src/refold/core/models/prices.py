@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
-from refold.core.messages.quick_init import quick_init, read_fields
+from refold.core.messages.quick_init import quick_init
 from refold.core.models.model_names import parse_model_name
 from refold.core.models.windows import Price, Window, builtin_table, find_known
 from refold.core.tokens.usage import Usage
@@ -159,7 +159,7 @@ class Spent:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the sum as plain data."""
-        return read_fields(self)
+        return {name: getattr(self, name) for name in self.__slots__}  # `asdict` would copy each number
 
 
 def fold_cost(price: Price, *, context: int, summary: int, tail: int, cached: bool) -> float:

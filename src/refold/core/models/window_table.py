@@ -1,11 +1,10 @@
 """A window as a value, and a table of windows; knows no file and no document."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
-from refold.core.messages.quick_init import quick_init, renew
 from refold.core.models.model_names import HOSTS, NAMED, ModelName, is_snapshot, name_prefixes
 
 FALLBACK: Final = 128_000
@@ -23,7 +22,6 @@ class Price:
     cache_write: float | None = None
 
 
-@quick_init
 @dataclass(frozen=True, slots=True)
 class Window:
     """The size of a model's window in tokens, and the source of that number."""
@@ -59,16 +57,22 @@ class Window:
 
         Its limit for input stays as well, but not in a larger size: who names one knows another limit.
         """
-        is_capped = self.input_tokens is not None and self.input_tokens < tokens <= self.tokens
-        return renew(
-            self,
-            tokens=tokens,
-            output_tokens=self.output_tokens and min(self.output_tokens, tokens),
-            source=source,
-            input_tokens=self.input_tokens if is_capped else None,
-            as_of="",
-            detail="",
-        )
+        return _resize(self, tokens, source)
+
+
+# A session measures itself against the same window before and after every request.
+@lru_cache(maxsize=64)
+def _resize(window: Window, tokens: int, source: str) -> Window:
+    is_capped = window.input_tokens is not None and window.input_tokens < tokens <= window.tokens
+    return replace(
+        window,
+        tokens=tokens,
+        output_tokens=window.output_tokens and min(window.output_tokens, tokens),
+        source=source,
+        input_tokens=window.input_tokens if is_capped else None,
+        as_of="",
+        detail="",
+    )
 
 
 Row: TypeAlias = int | Mapping[str, Any]
@@ -103,7 +107,7 @@ class Table:
             return Window(inferred, None, "table", model=name.spellings[0], provider=name.provider or "")
         window = self._find_row(name) or self.default(name.provider or name.maker)
         # A server of one's own sends no bill, whoever made the model.
-        return renew(window, price=None) if window and name.address.startswith("http://") else window
+        return replace(window, price=None) if window and name.address.startswith("http://") else window
 
     def default(self, provider: str | None) -> Window | None:
         """Return the window of a provider's unknown models."""

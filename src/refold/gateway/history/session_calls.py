@@ -19,7 +19,7 @@ from weakref import WeakValueDictionary
 from refold import formats
 from refold.calls.summariser import AskTarget
 from refold.core.compaction.budget import CROWDED
-from refold.core.messages.quick_init import renew
+from refold.core.messages.quick_init import quick_replace
 from refold.core.overflow.detect import is_vague
 from refold.errors import StoreError, describe_fault
 from refold.gateway.history.caller_summaries import (
@@ -249,7 +249,7 @@ class SessionCalls:
         if asked.orders_summary:
             _mark_compaction(conversation, session)
         turn = write_turn(conversation, split, view, has_folds=has_folds)
-        return renew(turn, room=ready.budget.room, request=session.state.accounting.prepared)
+        return quick_replace(turn, room=ready.budget.room, request=session.state.accounting.prepared)
 
     def recover(self, conversation: Conversation, turn: Turn, wire: str, refusal: Any) -> Turn | None:
         """Fold harder after a refusal; None if that is not possible."""

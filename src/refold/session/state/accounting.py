@@ -12,7 +12,7 @@ from refold.core.compaction import circuit_breaker
 from refold.core.compaction.model_calls import ModelCall
 from refold.core.log.entries import Entry
 from refold.core.log.remade_folds import AGAIN
-from refold.core.messages.quick_init import quick_init, renew
+from refold.core.messages.quick_init import quick_init, quick_replace
 from refold.core.models.prices import Spent
 from refold.core.models.spending_limits import HOUR, Allowance, Bill, Caps, remaining_allowance, total_spent
 from refold.core.tokens.calibration import LEAST_SHARE, MOST_RATIO, Calibration, Counted, clamp_ratio
@@ -112,9 +112,9 @@ class UsageReport:
         listed = 0 if last.fixed is None or self.fixed is None else max(0, self.fixed - last.fixed)
         # Tools that are named from now on may have been counted before.
         if reported <= LEAST_SHARE * listed or estimated <= 0 or self.guess != last.guess:
-            return replace(self, grown=last.grown)
+            return quick_replace(self, grown=last.grown)
         old = last.grown if last.grown[1] <= GROWTH_MEMORY else (last.grown[0] // 2, last.grown[1] // 2)
-        return replace(self, grown=(old[0] + reported, old[1] + estimated))
+        return quick_replace(self, grown=(old[0] + reported, old[1] + estimated))
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,12 +313,12 @@ class Accounting:
     def add_usage(self, report: UsageReport, totals: Totals, own: Spent) -> None:
         """Add a report of usage, with all sums by then."""
         self.report, self.totals, self.doubted = report, totals, None
-        self.spending = renew(self.spending, own=own)
+        self.spending = quick_replace(self.spending, own=own)
 
     def add_doubted_usage(self, doubted: tuple[SentRequest, int] | None, totals: Totals, own: Spent) -> None:
         """Add what a request cost whose report is not believed as its size; the next one may confirm it."""
         self.doubted, self.totals = doubted, totals
-        self.spending = renew(self.spending, own=own)
+        self.spending = quick_replace(self.spending, own=own)
 
     def invalidate_report(self) -> None:
         """Build no further on the last report: other messages stand at the front now."""

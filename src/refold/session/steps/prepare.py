@@ -11,7 +11,7 @@ from refold.core.compaction.pipeline import select_arrival, shrink
 from refold.core.compaction.task import LimitingStage, Stage
 from refold.core.log.normal_form import put_cache_mark, split_cache_marks
 from refold.core.log.view import MessageRange, ViewItem
-from refold.core.messages.quick_init import renew
+from refold.core.messages.quick_init import quick_replace
 from refold.core.tokens.units import format_count
 from refold.errors import StoreError
 from refold.session.drivers import SessionFlow
@@ -79,7 +79,7 @@ def prepare(
             break
     note_request(state, measured)
     sent, places = _choose_list(state, messages, taken)
-    outcome = _tell_repairs(renew(attempt.outcome, messages=sent), taken)
+    outcome = _tell_repairs(quick_replace(attempt.outcome, messages=sent), taken)
     if should_prepare_fold(state, budget):
         if state.settings.background == "queue":
             yield from offer_to_queue(state, budget)

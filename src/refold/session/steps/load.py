@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, cast
 
 from refold import formats
 from refold.core.compaction import circuit_breaker
@@ -124,9 +124,12 @@ def check_head(state: SessionState) -> SessionFlow[None]:
     """Raise `Conflict` if another process has written, as a write would."""
     head: Head | None = yield StoreCall(lambda: state.log.head(state.name))
     known = state.head
-    same = head is known or (head and known and head.version == known.version)
-    if not same:
+    if not _is_same_head(head, known):
         raise Conflict(known.name if known else None, head.name if head else None)
+
+
+def _is_same_head(head: Head | None, known: Head | None) -> bool:
+    return head is known or (head is not None and known is not None and head.version == known.version)
 
 
 def load(state: SessionState) -> SessionFlow[None]:
@@ -457,11 +460,16 @@ def read_log(
     unknown = [kind for kind in kinds or () if kind not in KINDS]
     if unknown:
         raise RefoldError(f"there are no entries of kind {unknown[0]!r}; kinds are: {', '.join(KINDS)}")
+
+    def read(place: Place) -> list[Entry]:
+        return list(state.log.read(state.name, place, kinds=kinds, first=first, last=last))
+
+    known = state.head
+    if known is not None and not state.position.stale:  # one call of the store, which may be one of a thread
+        head, entries = yield StoreCall(lambda: (state.log.head(state.name), read(known.place)))
+        if _is_same_head(head, known):
+            return cast("list[Entry]", entries)
+        state.position.fall_behind()
     yield from reload_if_stale(state)
-    if state.head is None:
-        return []
-    place = state.head.place
-    entries: list[Entry] = yield StoreCall(
-        lambda: list(state.log.read(state.name, place, kinds=kinds, first=first, last=last))
-    )
-    return entries
+    newest = state.head
+    return [] if newest is None else (yield StoreCall(lambda: read(newest.place)))

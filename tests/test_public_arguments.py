@@ -83,6 +83,7 @@ def test_calls(name, recwarn):
     try_wrong_values(name, getattr(refold, name), CALLS[name])
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("own_folder")
 @pytest.mark.parametrize("name", METHODS)
 def test_methods(name):

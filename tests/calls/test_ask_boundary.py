@@ -300,6 +300,7 @@ ODD = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ODD)
 def test_what_is_no_text_leaves_the_next_stage_to_do_it(name):
     session = refold.open("t", store="memory:", window=4_000, ask=lambda _: ODD[name])

@@ -575,6 +575,7 @@ class TestSystemMessagesInside:
             {**settings, "content": "and"}
         ]
 
+    @pytest.mark.slow
     def test_after_a_fold_they_are_still_the_operators(self):
         session = refold.open("f", store="memory:", window=3_000, format="anthropic")
         history = []

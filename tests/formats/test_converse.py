@@ -245,6 +245,7 @@ def long_history():
     return history[:-1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", range(500, 6000, 500))
 def test_a_compacted_history_has_no_broken_pair(target):
     outcome = refold.compact(long_history(), window=40_000, target=target)

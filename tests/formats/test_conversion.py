@@ -154,6 +154,7 @@ def test_thoughts_of_others_are_left_out_whole(wire):
     assert wire.render(GOOGLE.parse([{"role": "model", "parts": [{"text": "hm", "thought": True}]}])) == []
 
 
+@pytest.mark.slow
 def test_long_results_are_joined_once():
     """Many pieces in one field of a response: linear, or this would not end."""
     result = ToolResult("c", tuple(Text("x" * 100) for _ in range(100_000)), name="f")

@@ -61,6 +61,7 @@ def test_the_same_id_twice_waits_once():
     assert [positions.result(None, None), positions.result(None, None)] == ["x", "tool#none-0"]
 
 
+@pytest.mark.slow
 def test_many_parallel_calls_cost_no_more_each():
     """Answered in any order, from the front and by id: linear, or this would not end."""
     positions = Positions()

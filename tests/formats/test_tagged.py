@@ -265,6 +265,7 @@ class TestSessions:
         assert len(exported.said) == 3
         assert exported.view == ()
 
+    @pytest.mark.slow
     def test_thousands_of_nested_folds_do_not_hang(self):
         items = [said("0", condenseParent="0")]
         items += [summary(str(n), condenseParent=str(n + 1)) for n in range(5_000)]

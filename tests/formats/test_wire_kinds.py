@@ -110,6 +110,7 @@ CASES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("wire", "kind", "sample"), CASES)
 def test_every_kind_is_sent_as_it_came(wire, kind, sample):
     history = HISTORIES[wire](kind, sample)

@@ -54,6 +54,7 @@ def test_every_example_is_rebuilt_to_the_byte_from_its_own_parts(name):
     assert [encoded(item) for item in wire.render(touched)] == [encoded(item) for item in EXAMPLES[name]]
 
 
+@pytest.mark.slow
 @EVERY
 @given(data=st.data())
 def test_any_items_round_trip_to_the_byte_or_are_refused_with_a_path(name, data):
@@ -65,6 +66,7 @@ def test_any_items_round_trip_to_the_byte_or_are_refused_with_a_path(name, data)
     assert encoded(items) == before
 
 
+@pytest.mark.slow
 @EVERY
 @given(data=st.data())
 def test_any_item_is_rebuilt_from_its_own_parts(name, data):
@@ -76,6 +78,7 @@ def test_any_item_is_rebuilt_from_its_own_parts(name, data):
         assert [encoded(written) for written in formats.get(name).render([touched])] == [encoded(item)]
 
 
+@pytest.mark.slow
 @EVERY
 @given(data=st.data())
 def test_checking_and_recognising_never_fail(name, data):
@@ -115,6 +118,7 @@ def test_parts_without_their_wire_can_be_written(name, data):
         assert len(wire.parse(items)) == len(items)
 
 
+@pytest.mark.slow
 @EVERY
 @given(history=valid_histories())
 def test_a_valid_history_of_ours_is_valid_on_every_wire(name, history):
@@ -125,6 +129,7 @@ def test_a_valid_history_of_ours_is_valid_on_every_wire(name, history):
         assert formats.detect(items).name in (name, "openai")
 
 
+@pytest.mark.slow
 @EVERY
 @given(history=valid_histories())
 def test_texts_calls_and_results_survive_the_wire_in_order(name, history):
@@ -145,6 +150,7 @@ def test_texts_calls_and_results_survive_the_wire_in_order(name, history):
     assert told(back) == told(history)
 
 
+@pytest.mark.slow
 @EVERY
 @given(history=valid_histories(), other=st.sampled_from(NAMES))
 def test_a_valid_history_stays_valid_when_converted(name, history, other):
@@ -153,6 +159,7 @@ def test_a_valid_history_stays_valid_when_converted(name, history, other):
     assert target.check(target.parse(target.render(read))) == []
 
 
+@pytest.mark.slow
 @EVERY
 @given(history=valid_histories(), data=st.data())
 def test_cleared_results_keep_a_history_valid(name, history, data):

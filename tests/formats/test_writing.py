@@ -110,6 +110,7 @@ class TestChecks:
         assert len(checks.shorten("\x00" * 10_000)) <= 90
         assert checks.shorten("\x00" * 10_000).endswith("...")
 
+    @pytest.mark.slow
     def test_pairs_are_checked_in_linear_time(self):
         """A hundred thousand calls, answered in reverse."""
         ids = [str(number) for number in range(100_000)]

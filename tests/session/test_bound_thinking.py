@@ -454,6 +454,7 @@ class TestRefusals:
 
 
 class TestProcesses:
+    @pytest.mark.slow
     def test_an_answer_that_comes_to_another_process_stays(self, tmp_path):
         options = {"store": f"sqlite:{tmp_path}/s.db"}
         history = talk(30)

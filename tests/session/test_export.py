@@ -238,6 +238,7 @@ def test_a_folder_that_is_not_there(tmp_path):
         session.import_from(str(tmp_path / "nowhere"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
 def test_an_export_that_was_changed_by_hand(form, tmp_path):
     """Whatever stands in the files, an import either refuses or gives a session that works."""

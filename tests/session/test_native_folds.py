@@ -26,6 +26,7 @@ def folded(name, turns=20, **options):
     return talk
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PROVIDERS)
 def test_ten_folds_a_switch_and_back_and_a_new_key(name):
     """No request is refused, the costs are those that were reported, and every fold can be undone."""
@@ -43,6 +44,7 @@ def test_ten_folds_a_switch_and_back_and_a_new_key(name):
     assert talk.own.refusals == talk.other.refusals == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PROVIDERS)
 def test_a_fold_has_the_block_the_twin_and_the_originals(name):
     talk = folded(name)
@@ -58,6 +60,7 @@ def test_a_fold_has_the_block_the_twin_and_the_originals(name):
     assert all(message in talk.said for message in originals)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PROVIDERS)
 def test_only_the_maker_is_shown_the_block(name):
     talk = folded(name)
@@ -459,6 +462,7 @@ class TestRefused:
         assert "originals" in seen.reason
         assert not session.observe(Refused("compaction_signature_invalid")).send_again
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("name", PROVIDERS)
     def test_the_twin_is_shown_where_they_do_not(self, name):
         talk = folded(name, window=3_000)

@@ -309,6 +309,7 @@ def test_a_huge_history_is_told_by_its_newest_work():
     assert len(done) <= 500
 
 
+@pytest.mark.slow
 def test_the_work_is_linear():
     def make(number):
         messages = reads(number)

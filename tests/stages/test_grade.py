@@ -142,6 +142,7 @@ def compacted(history, **options):
     return refold.compact(get("openai").render(history), **options)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("target", "share"), [(1_000, 0.3), (4_000, 0.25)])
 def test_a_long_task_has_a_larger_share_of_a_small_view(target, share):
     task_lines = "\n".join(f"Point {number} of the task is about part {number}." for number in range(900))
@@ -153,6 +154,7 @@ def test_a_long_task_has_a_larger_share_of_a_small_view(target, share):
 # -- the size of the result ---------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [agent_run, talk])
 @pytest.mark.parametrize("seed", sample(range(25), 3))
 def test_the_result_has_the_size_that_was_asked_for(make, seed):
@@ -203,6 +205,7 @@ def test_the_fixed_part_does_not_take_the_room_of_the_history(share):
     assert 0.4 * (room - fixed) <= after <= room - fixed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", [5_000, 10_000, 20_000, 30_000])
 def test_what_a_short_summary_leaves_of_its_room_is_for_messages(target):
     """The model is asked once: fewer messages leave for the text that it wrote."""
@@ -261,6 +264,7 @@ def steps(number, size=300):
     return made
 
 
+@pytest.mark.slow
 def test_more_is_told_where_people_and_tools_take_turns():
     def measure_text(spoken):
         history = [user("Go.")]
@@ -292,6 +296,7 @@ class TestView:
         assert step.note.endswith("messages shortened")
         assert 0.85 * 4_000 <= ESTIMATE_COUNTER.conversation(view) <= 4_000
 
+    @pytest.mark.slow
     def test_a_call_and_its_result_stay_together(self):
         history = [user("Build all parts."), *steps(40)]
         for goal in sample(range(300, 6_000, 300), 7):
@@ -548,6 +553,7 @@ def test_output_that_imitates_our_record_is_not_read_back_as_facts():
     assert "incident" not in said
 
 
+@pytest.mark.slow
 def test_a_log_that_somebody_pasted_does_not_end_the_view():
     """The view has the size that was asked for, with a part of the log and messages before it."""
     rng = random.Random(1)
@@ -561,6 +567,7 @@ def test_a_log_that_somebody_pasted_does_not_end_the_view():
     assert any("Here is the log" in message.text for message in outcome.history if not message.is_summary)
 
 
+@pytest.mark.slow
 def test_the_work_is_linear():
     def make(number):
         work = task(user("Go."), *steps(number, 60), goal=number * 20, protected=[0])
@@ -591,6 +598,7 @@ def talk_with_writes(seed, turns):
     return talk
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [6, 7])
 def test_turns_that_mending_puts_in_have_room_beside_a_digest(seed):
     talk = talk_with_writes(seed, 14)
@@ -611,6 +619,7 @@ def test_turns_that_mending_puts_in_have_room_beside_a_summary(window):
     assert refold.compact(talk, window=window, format="converse", force=True, ask=ask).met_target
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("as_one", [False, True], ids=["blocks", "one text"])
 def test_long_answers_fill_the_goal(as_one):
     talk = [{"role": "user", "content": "Plan the move."}]

@@ -438,6 +438,7 @@ class TestPastedRuns:
         assert "ERROR: disk sda1 is full" in got
         assert estimate(got) <= limit
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("make", [shorten_request, keep_both_ends])
     def test_words_that_need_half_of_the_room_are_cut_in_one_piece(self, make):
         text = f"{PROSE}\n{LOG}\nWhat is wrong?"
@@ -606,6 +607,7 @@ def test_both_ends_are_within_the_limit(lines, limit):
     assert estimate(shorten_request(text, limit, estimate)) <= limit + 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [user, assistant, lambda text: result("1", text)])
 def test_the_work_is_linear(make):
     def work(number):

@@ -519,6 +519,7 @@ def test_millions_of_characters(name, window):
     assert requests_fit(model)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PRESETS)
 def test_one_message_of_eight_million_characters(name):
     """A single message that no window holds is cut for the question, not sent."""

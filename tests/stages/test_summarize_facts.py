@@ -88,6 +88,7 @@ def test_facts_and_state_travel_as_data():
     assert ["value", "8443", "The port", 1, 3.0, 1] in put.meta["facts"]
 
 
+@pytest.mark.slow
 def test_ten_folds_keep_the_rule():
     """Fault C39: the ledger is patched, not told again."""
     messages = few()

@@ -64,6 +64,7 @@ def untold(outcome, asked):
     return [words for words in left if words not in text]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("limit", [2_500, 4_096, 8_000])
 @pytest.mark.parametrize("scale", [1.0, 1.4], ids=["counts as we do", "counts more"])
 def test_the_next_question_fits_the_limit_that_was_named(limit, scale):
@@ -160,6 +161,7 @@ def refuse_above(limit):
     return behave
 
 
+@pytest.mark.slow
 def test_a_server_that_refuses_is_asked_again_and_its_limit_holds_for_the_session():
     """The second fold does not begin with a refusal."""
     with FakeProvider([refuse_above(4_000)]) as provider:
@@ -191,6 +193,7 @@ def test_a_limit_that_is_hardly_one_is_not_kept():
     assert session.compact().stages == ("summarize",)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("limit", [1_500, 2_500])
 def test_a_small_limit_is_kept_once_questions_in_it_are_answered(limit):
     model = Small(limit)

@@ -222,6 +222,7 @@ def test_the_database_of_opencode_is_read_as_the_export(tmp_path):
     assert [one.name for one in tmp_path.iterdir()] == ["opencode.db"]
 
 
+@pytest.mark.slow
 def test_a_database_in_use_is_never_in_the_writers_way(tmp_path):
     """B17: no file is made, no write waits (with timeout=0 it would raise), and what was committed is seen."""
     path = tmp_path / "opencode.db"

@@ -26,6 +26,7 @@ def records(raw, **knobs):
     return found, [problem.rule for problem in reader.problems]
 
 
+@pytest.mark.slow
 def test_a_torn_end_costs_its_own_line_at_every_byte():
     """B01: whatever was whole before is there, and the position of the rest is told."""
     begin = len(b"\n".join(LINES[:-2])) + 1

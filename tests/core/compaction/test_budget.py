@@ -333,6 +333,7 @@ def test_a_prompt_that_leaves_no_room_for_the_answer_gets_the_whole_limit():
     assert correct_by_refusal(budget, ratio=1.0, stated=True, request=70).room == 1_024
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("history", "fixed", "system", "request_tokens", "goal"),
     [

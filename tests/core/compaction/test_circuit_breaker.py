@@ -107,6 +107,7 @@ def test_why_it_is_open_and_until_when_is_told_in_words():
     assert Allowed(True, "one attempt").explanation == "one attempt"
 
 
+@pytest.mark.slow
 def test_no_limit_is_no_limit():
     assert allows(replay_events(thrashing(100), NO_HOURLY), 1e6).yes
     free = Limits(per_hour=None, folds_without_turn=None)

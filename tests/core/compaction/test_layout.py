@@ -183,6 +183,7 @@ class TestParallelCalls:
         ones = range(len(before) + 1 + number, len(sizes))
         return sized(*sizes, groups=groups, actions=frozenset({len(before), *ones}))
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("number", [2, 5, 20, 60])
     def test_results_that_the_model_has_not_read_stay_where_all_of_them_fit_in_part(self, number):
         """A level at which they are too large must not be taken for one at which they are small."""

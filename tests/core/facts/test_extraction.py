@@ -45,6 +45,7 @@ class TestPeople:
         rules = [fact.text for fact in found.facts if fact.kind == "constraint"]
         assert {f"Never rename {name}.py without asking me." for name in "abcdefghij"} <= {*rules}
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("before", range(2_940, 3_010, 10))
     def test_a_rule_where_the_read_ends_meet_the_middle_is_whole(self, before):
         text = "It is old. " * 2_000

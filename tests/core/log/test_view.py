@@ -392,6 +392,7 @@ def test_a_fold_made_for_what_was_unfolded_meanwhile_takes_the_messages():
     assert talk.view.items == (Replacement(name, 0), MessageRange(4, 4))
 
 
+@pytest.mark.slow
 def test_a_long_row_of_folds_needs_no_deep_stack():
     talk = Talk().say(2)
     names = [talk.take(0, 1, f"{number}") for number in range(1200)]

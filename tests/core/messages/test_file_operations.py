@@ -376,6 +376,7 @@ None
         assert text.count("</read-files>") == 1
         assert "<modified-files>" not in text
 
+    @pytest.mark.slow
     def test_a_million_open_tags_do_not_hang(self):
         with stop_hang():
             read_summary_files(Message("user", "<read-files>" * 300_000 + "</read-files>" * 300_000))

@@ -192,6 +192,7 @@ class TestCalls:
             outcome.messages == refold.compact(plain, format="anthropic", window=8_000, target=2_000).messages
         )
 
+    @pytest.mark.slow
     def test_a_session_stores_their_json_and_gives_the_objects_back(self):
         session = refold.open("talk", store="memory:", window=6_000, format="anthropic")
         given = self.history(1)

@@ -377,6 +377,7 @@ class TestLogs:
         "json lines": ('{{"level": "info", "n": {0}}}', '{{"level": "error", "n": 7}}'),
     }
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("number", [100, 1_000])
     @pytest.mark.parametrize(("usual", "error"), LONE.values(), ids=LONE)
     def test_a_lone_error_among_warnings_survives(self, usual, error, number):
@@ -542,6 +543,7 @@ REPLY = {
 
 
 class TestJson:
+    @pytest.mark.slow
     @pytest.mark.parametrize("indent", [None, 2, 4])
     @pytest.mark.parametrize("limit", [60, 150, 400])
     def test_json_stays_json(self, indent, limit):
@@ -1015,6 +1017,7 @@ class TestFrames:
         assert not any(MARKER.fullmatch(a) and MARKER.fullmatch(b) for a, b in pairwise(shrunk))
 
 
+@pytest.mark.slow
 def test_the_names_of_other_items_do_not_push_out_the_first():
     books = [
         {"isbn": f"978-3-1623{number}-0", "title": f"Book {number}", "price": 31.7} for number in range(3)
@@ -1093,6 +1096,7 @@ ENDS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("limit", [5000, 1000, 300])
 @pytest.mark.parametrize("is_cut", [True, False])
 @pytest.mark.parametrize("runner", RUNNERS)

@@ -756,6 +756,7 @@ def test_the_address_tells_who_refused():
 # --- hostile
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     [
@@ -807,6 +808,7 @@ def test_circles_end():
     assert overflow(knot) == FOUND
 
 
+@pytest.mark.slow
 def test_a_hundred_thousand_levels_do_not_crash():
     deep_dict, deep_list = {"message": "x"}, ["x"]
     for _ in range(100_000):

@@ -534,6 +534,7 @@ def test_what_the_user_forbade_is_not_what_the_user_wants(words, claim):
     assert is_listed(words, claim)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "claim"),
     [

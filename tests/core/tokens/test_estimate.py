@@ -239,6 +239,7 @@ def count():
     return exact.make_counter("o200k")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", sorted(SAMPLES.MAKERS))
 def test_made_texts_stay_in_their_band(kind, count):
     """Law 16 for logs, JSON, base64, hex, numbers, emoji and symbols: 95 % are inside, so 90 % here."""

@@ -10,13 +10,16 @@ only random examples reach counts as not covered.
 import gc
 import os
 import signal
+from itertools import groupby
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from coverage_tracing import TRACING
 from refold.policies.systems import strategies
-from sample_sizes import few_or_all
+from sample_sizes import cover_values, few_or_all
+
+gc.disable()  # until all tests are collected: what imports make stays, and to look for what does not takes a seventh
 
 settings.register_profile(
     "tests",
@@ -38,10 +41,23 @@ def _forgotten_strategies(monkeypatch):
     monkeypatch.setattr(strategies, "_BY_ID", {})
 
 
+def pytest_collection_modifyitems(config, items):
+    """Leave out combinations of tests for which each value of a parameter is enough: the mark `each_value`."""
+    left_out = set()
+    for _, cases in groupby(items, key=lambda item: (item.parent, getattr(item, "originalname", item.name))):
+        group = list(cases)
+        if group[0].get_closest_marker("each_value"):
+            kept = {group[at] for at in cover_values(tuple(item.callspec._idlist) for item in group)}
+            left_out.update(item for item in group if item not in kept)
+    config.hook.pytest_deselected(items=list(left_out))
+    items[:] = [item for item in items if item not in left_out]
+
+
 def pytest_collection_finish():
     """Take the tests themselves out of what the garbage collector looks through again and again."""
     gc.collect()
     gc.freeze()
+    gc.enable()
     TRACING.forget_results()
 
 

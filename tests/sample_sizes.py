@@ -31,6 +31,19 @@ def cover_pairs(*axes: Iterable[Any]) -> list[tuple[Any, ...]]:
     return [tuple(axis[at] for axis, at in zip(values, case, strict=True)) for case in every]
 
 
+def cover_values(cases: Iterable[tuple[Any, ...]]) -> list[int]:
+    """The places of cases in which every value of every axis is met; in `make torture` of all."""
+    every = [frozenset(enumerate(case)) for case in cases]
+    if WHOLE:
+        return list(range(len(every)))
+    left = set().union(*every)
+    chosen = []
+    while left:
+        chosen.append(max(range(len(every)), key=lambda at: len(every[at] & left)))
+        left -= every[chosen[-1]]
+    return sorted(chosen)
+
+
 def _choose_pairs(cases: list[tuple[int, ...]]) -> list[tuple[int, ...]]:
     """The case with the most new pairs, the first one of several, until no pair is new."""
     pairs = {case: set(combinations(enumerate(case), 2)) for case in cases}

@@ -4,7 +4,7 @@ from itertools import combinations, product
 
 import pytest
 
-from sample_sizes import WHOLE, cover_pairs, sample
+from sample_sizes import WHOLE, cover_pairs, cover_values, sample
 
 AXES = ["abc", (1, 2, 3, 4), (False, True), ["x"]]
 
@@ -26,3 +26,21 @@ def test_the_choice_is_the_same_each_time_and_small():
 def test_a_sample_has_the_first_and_the_last():
     assert sample(range(100), 5) == (list(range(100)) if WHOLE else [0, 24, 49, 74, 99])
     assert sample("ab", 5) == ["a", "b"]
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 4])
+def test_each_value_of_every_axis_is_met(count):
+    cases = list(product(*AXES[:count]))
+    chosen = [cases[at] for at in cover_values(cases)]
+    assert [set(axis) for axis in zip(*chosen, strict=True)] == [set(axis) for axis in AXES[:count]]
+    assert len(chosen) == (len(cases) if WHOLE else max(map(len, AXES[:count])))
+
+
+@pytest.mark.each_value
+@pytest.mark.parametrize("letter", "ab")
+@pytest.mark.parametrize("number", [1, 2, 3])
+def test_a_marked_test_runs_with_each_value(letter, number, request):
+    """The hook of conftest.py: 3 of the 6 combinations, or all."""
+    here = [item for item in request.session.items if item.originalname == request.node.originalname]
+    assert len(here) in (1, 6 if WHOLE else 3)  # one where somebody names one
+    assert len(here) == 1 or {item.callspec.params["letter"] for item in here} == {"a", "b"}

@@ -275,6 +275,7 @@ def test_a_named_target_that_cannot_be_met_is_come_near_to():
     assert "over the target of 120" in outcome.reason
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("target", range(600, 3_000, 400))
 @pytest.mark.parametrize("ask", [None, Model()])
 def test_a_named_target_has_room_for_the_turns_that_a_format_needs(target, ask):

@@ -141,6 +141,7 @@ def test_where_the_provider_counts_more_the_outcome_does_too():
     assert refused.value.tokens > refused.value.room
 
 
+@pytest.mark.each_value
 @pytest.mark.slow
 @pytest.mark.parametrize("policy", ["refold", "codebuddy", "neurolink"])
 @pytest.mark.parametrize("rules", [500, 1_500, 2_200])
@@ -155,6 +156,7 @@ def test_a_target_that_was_met_fits_by_the_provider_s_count(policy, rules, facto
     assert outcome.fits or not outcome.met_target
 
 
+@pytest.mark.each_value
 @pytest.mark.slow
 @pytest.mark.parametrize("factor", [0.7, 1.0, 1.6])
 @pytest.mark.parametrize("policy", POLICIES)

@@ -61,6 +61,7 @@ def test_a_models_own_size_that_is_given_changes_no_number(model):
     assert refold.plan(TALK, force=True, **options).money_now == own.money_now is not None
 
 
+@pytest.mark.each_value
 @pytest.mark.slow
 @pytest.mark.parametrize("model", ["gpt-4.1", "claude-sonnet-4-5", "nobody-knows-me"])
 @pytest.mark.parametrize("window", [None, "64k", "1m"])

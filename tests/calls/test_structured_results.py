@@ -162,6 +162,7 @@ def test_a_refused_prompt_is_sent_again_smaller(name, history):
         assert refold.measure(observed.messages, window=200_000, format=name).used < used
 
 
+@pytest.mark.each_value
 @EVERY
 @pytest.mark.parametrize("target", [2_000, 8_000])
 def test_an_older_result_fills_the_target(name, history, target):

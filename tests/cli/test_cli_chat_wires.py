@@ -56,6 +56,7 @@ def test_tools_go_round_on_every_wire(provider, chat, wire):
     assert "read_file" in str(provider.seen[0].json["tools"])
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("begun", ["chat", "responses", "anthropic", "gemini"])
 @pytest.mark.parametrize("other", ["compatible", "responses", "anthropic", "gemini"])
 def test_a_session_goes_on_with_another_provider(provider, chat, begun, other):

@@ -252,6 +252,7 @@ def test_what_is_not_there_is_refused_in_one_line(args, one_store):
     assert ("is a file, not a folder" in done.err) == ("a-file" in args[-1])
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("has_store", [False, True])
 @pytest.mark.parametrize("command", ["diff", "show", "folds", "recall", "export", "measure", "validate"])
 @pytest.mark.parametrize(

@@ -136,6 +136,7 @@ FAILURES = {
 HANGS = ("hangs before headers", "hangs mid-stream", "pings for ever")
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("name", FAILURES)
 def test_every_failure_is_told_with_what_had_come(provider, connect, wire, name):
     behaviour, why, begun = FAILURES[name]

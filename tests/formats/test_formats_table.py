@@ -279,6 +279,7 @@ TALK = (
 
 
 class TestNamedFormat:
+    @pytest.mark.each_value
     @pytest.mark.parametrize("given", names())
     @pytest.mark.parametrize("named", names())
     def test_a_list_in_another_format_is_refused_with_the_name_of_its_own(self, given, named):

@@ -306,6 +306,7 @@ class TestTarget:
         assert outcome.tokens_after <= TARGET
         assert outcome.budget.trigger_tokens - outcome.tokens_after > ROOM * 0.25
 
+    @pytest.mark.each_value
     @pytest.mark.parametrize(
         "messages",
         [talk(100, 200), [user("go"), *steps(60, 300)], [user("go"), *steps(10, 3_000)], talk(14, 2_000)],
@@ -338,6 +339,7 @@ class TestTarget:
             assert outcome.compacted
             assert outcome.tokens_after <= outcome.tokens_before / 2
 
+    @pytest.mark.each_value
     @pytest.mark.parametrize("share", sample([0.1, 0.3, 0.5, 0.7, 0.8], 2))
     @pytest.mark.parametrize("ask", [None, "The memory."], ids=["no model", "model"])
     @pytest.mark.parametrize("place", ["system", "tools", "messages"])
@@ -794,6 +796,7 @@ class TestSummary:
             report.reason for report in outcome.receipt.stages if report.stage == "summarize"
         )
 
+    @pytest.mark.each_value
     @pytest.mark.parametrize(
         "memory",
         [f"All parts were made, `make part-1 --seed 551` first. {TOLD}", long_text(200)],

@@ -57,6 +57,7 @@ def test_at_the_trigger_and_not_before():
         assert not session.needs_compaction()
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("answer", [SUMMARY, None])
 @pytest.mark.parametrize("shape", [*SHAPES, "refold"])
 def test_with_a_model_and_without(shape, answer):
@@ -384,6 +385,7 @@ def test_over_the_room_while_the_breaker_is_open_folds_without_the_model(clock):
         assert ready.budget.used <= ready.budget.room
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize(
     ("answer", "allowed"), [(SUMMARY, {"limits": limits(per_hour=6)}), (RuntimeError("dead"), {})]
 )
@@ -583,6 +585,7 @@ WITHOUT_IDS = {
 }
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("way", ["list", "said", "view", "reopened"])
 @pytest.mark.parametrize("shape", WITHOUT_IDS)
 def test_calls_without_ids_are_folded(tmp_path, shape, way):

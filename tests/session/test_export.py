@@ -26,6 +26,7 @@ def everything(session):
     }
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("shape", [*SHAPES, "refold"])
 def test_out_and_in_again(shape, form, tmp_path):

@@ -66,6 +66,7 @@ def call_tools(wire, number):
     return [write(wire, 4 * number), *middle, write(wire, 4 * number + 3)]
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("wire", ["converse", "gemini"])
 @pytest.mark.parametrize("tools", [False, True], ids=["words", "tools"])
 def test_a_pinned_message_leaves_a_valid_view_and_unfolding_all_restores_the_history(wire, tools):

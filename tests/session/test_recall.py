@@ -93,6 +93,7 @@ def ask_again(session, number, query, name="recall", text=""):
     return answer
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("query", ["violin Marchetti", "Who made the violin, Marchetti or another?"])
 def test_what_was_said_comes_before_earlier_recalls_of_it(session, query):
     answers = [ask_again(session, number, query) for number in range(15)]
@@ -163,6 +164,7 @@ def test_results_of_other_tools_for_recalls_are_hits(session, name, content):
         assert session.recall(query)[0].handle == "#35", query
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize(
     ("name", "content"),
     [

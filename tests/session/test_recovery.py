@@ -74,6 +74,7 @@ def test_every_wire_gets_a_valid_list(policy, shape):
         assert sound(observed.messages, shape) == []
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("limit", [512, 1_024, 2_048, 4_096])
 @pytest.mark.parametrize("policy", POLICIES)
 def test_a_small_server_that_states_its_limit_is_believed(policy, limit):

@@ -43,6 +43,7 @@ class TestRipple:
             assert [*parts, *live[2:]] == history
             assert live[-1] == history[-1]
 
+    @pytest.mark.each_value
     @pytest.mark.parametrize("wire", ["openai", "anthropic", "gemini", "responses"])
     @pytest.mark.parametrize("how", ["say", "prepare", "reopened", "edited"])
     def test_a_said_text_that_begins_like_a_summary_is_a_user_turn(self, tmp_path, wire, how):

@@ -210,6 +210,7 @@ def alternate(open_session):
     return turns
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("how", ["two sessions", "opened again"])
 def test_a_fold_of_a_branch_stands_when_others_have_moved_the_head(lasting, how):
     """Another session, or the same one before it was closed, has left the branch: its end is in the store."""

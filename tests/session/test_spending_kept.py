@@ -41,6 +41,7 @@ def fill(session):
         session.say(assistant(f"a{number} " + "gamma delta " * 60))
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("cap", ["max_dollars", "max_dollars_per_hour"])
 def test_a_cap_holds_for_somebody_who_goes_back_and_leaves(store, cap):
     """Each fold is undone by going back, and the session is closed before anything else is written."""
@@ -57,6 +58,7 @@ def test_a_cap_holds_for_somebody_who_goes_back_and_leaves(store, cap):
         assert session.stats().summaries.dollars == pytest.approx(3 * 0.208)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("cap", ["max_dollars", "max_dollars_per_hour"])
 def test_a_cap_holds_for_somebody_who_edits_the_history_and_leaves(store, cap):
     """Each fold is left behind on another branch, by a list that differs before it."""

@@ -238,6 +238,7 @@ def test_a_message_changed_in_place_is_noticed(place, same_list):
         assert old in texts
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("same_list", [True, False])
 @pytest.mark.parametrize("place", [3, -3])
 def test_a_message_of_a_long_history_that_changes_in_place_is_noticed_in_its_turn(place, same_list):
@@ -252,6 +253,7 @@ def test_a_message_of_a_long_history_that_changes_in_place_is_noticed_in_its_tur
         assert session.view() == history
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("place", [1, 700, 1_499])
 @pytest.mark.parametrize("system", [[], [{"role": "system", "content": "Help."}]])
 def test_a_message_of_a_long_list_that_is_replaced_is_noticed_at_once(place, system):

@@ -154,6 +154,7 @@ def test_a_long_task_has_a_larger_share_of_a_small_view(target, share):
 # -- the size of the result ---------------------------------------------------------------------------------
 
 
+@pytest.mark.each_value
 @pytest.mark.slow
 @pytest.mark.parametrize("make", [agent_run, talk])
 @pytest.mark.parametrize("seed", sample(range(25), 3))

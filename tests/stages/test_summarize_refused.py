@@ -64,6 +64,7 @@ def untold(outcome, asked):
     return [words for words in left if words not in text]
 
 
+@pytest.mark.each_value
 @pytest.mark.slow
 @pytest.mark.parametrize("limit", [2_500, 4_096, 8_000])
 @pytest.mark.parametrize("scale", [1.0, 1.4], ids=["counts as we do", "counts more"])

@@ -88,6 +88,7 @@ def failing(request, provider):
 # -- the error ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.each_value
 def test_every_failure_is_told_in_one_line(provider, failing, opened, ask):
     client = opened("compatible", **failing.deadlines)
     with pytest.raises(AnswerFailed) as caught:
@@ -267,6 +268,7 @@ def shortened(outcome):
     assert SECRET not in str(outcome.receipt.as_dict())
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("drive", ["compact", "acompact"])
 def test_a_compaction_succeeds_by_the_next_stage_whatever_fails(provider, failing, drive, monkeypatch):
     monkeypatch.setenv("REFOLD_API_KEY", SECRET)
@@ -292,6 +294,7 @@ NO_SUMMARY = {
 }
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("name", NO_SUMMARY)
 @pytest.mark.parametrize("wire", ["chat", "responses", "anthropic", "gemini"])
 def test_an_answer_that_is_no_summary_leaves_it_to_the_next_stage(provider, opened, name, wire):

@@ -265,6 +265,7 @@ class TestClip:
         assert "a\ufffda\ufffd😀\n[Output" in got.text
         got.text.encode()
 
+    @pytest.mark.each_value
     @pytest.mark.parametrize(
         "piece", ["word ", "e\u0301", "\u0301", "🇩🇪", "\x1b]", "\x1b[1m", "\n", "\ud800", "漢"]
     )

@@ -236,6 +236,7 @@ class TestLogs:
         assert recognise_kind(status.split("\n")) == "log"
         assert "     Active: failed (Result: exit-code)" in shrink(status, limit)
 
+    @pytest.mark.each_value
     @pytest.mark.parametrize("place", sample([0, 1, 7, 1_499, 2_500, 2_998, 2_999], 2))
     @pytest.mark.parametrize("limit", [12, 40, 150])
     @pytest.mark.parametrize("noise", ["log", "prose", "code", "names"])
@@ -377,6 +378,7 @@ class TestLogs:
         "json lines": ('{{"level": "info", "n": {0}}}', '{{"level": "error", "n": 7}}'),
     }
 
+    @pytest.mark.each_value
     @pytest.mark.slow
     @pytest.mark.parametrize("number", [100, 1_000])
     @pytest.mark.parametrize(("usual", "error"), LONE.values(), ids=LONE)
@@ -543,6 +545,7 @@ REPLY = {
 
 
 class TestJson:
+    @pytest.mark.each_value
     @pytest.mark.slow
     @pytest.mark.parametrize("indent", [None, 2, 4])
     @pytest.mark.parametrize("limit", [60, 150, 400])
@@ -1039,6 +1042,7 @@ LOG = "\n".join([*CALM[:1500], "2026-11-15 10:22:01 ERROR db timeout at NEEDLE",
 ENTRIES = {f"k{place}": {"id": place, "status": "ok", "tags": ["a", "b"]} for place in range(900)}
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("limit", [5000, 1000, 300])
 @pytest.mark.parametrize(
     "text",
@@ -1096,6 +1100,7 @@ ENDS = {
 }
 
 
+@pytest.mark.each_value
 @pytest.mark.slow
 @pytest.mark.parametrize("limit", [5000, 1000, 300])
 @pytest.mark.parametrize("is_cut", [True, False])

@@ -15,6 +15,8 @@ PLAIN := $(addprefix tests/,session cli clients remote stores torture adapters)
 REST := $(filter-out $(TRACED) $(PLAIN) tests/__pycache__,$(patsubst %/,%,$(wildcard tests/*/ tests/test_*.py)))
 RUNS := 'plain $(REST)' 'traced $(TRACED)' 'plain tests/session' 'plain tests/cli' 'plain tests/adapters' \
 	'plain tests/clients tests/remote' 'plain tests/stores tests/torture'
+# nothing is compiled that nobody imports: Python compiles at the first import, and keeps that
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
 NEW_PYTHON := $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "refold needs Python 3.11 or newer: make PYTHON=python3.12 ..." >&2; exit 1; }
 
 .PHONY: setup demo tour check test adapters browser clients bench surprise docs pictures torture dist extras lock hooks clean
@@ -24,10 +26,13 @@ setup: $(READY)
 $(READY): pyproject.toml requirements-dev.txt
 	@$(NEW_PYTHON)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(if $(LOCK),-c $(LOCK)) -e '.[dev]'
-	@command -v initdb >/dev/null || ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || $(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[postgres-server]'
-	-$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[adapters-test]'  # where it fails, their tests are skipped
-	-@! command -v chromium >/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[browser]'  # else its tests are skipped
+	-$(PIP) 'pip>=25'  # the pip of Python 3.11 takes twice as long to choose
+	@extras=dev; more=adapters-test; \
+	command -v initdb >/dev/null || ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || extras=dev,postgres-server; \
+	! command -v chromium >/dev/null || more=adapters-test,browser; \
+	$(PIP) $(if $(LOCK),-c $(LOCK)) -e ".[$$extras,$$more]" || { \
+		$(PIP) $(if $(LOCK),-c $(LOCK)) -e ".[$$extras]" || exit; \
+		for one in $$(echo $$more | tr , ' '); do $(PIP) -e ".[$$one]" || echo "without $$one, whose tests are skipped" >&2; done; }
 	-$(BIN)/python -m refold.clients.local fetch >/dev/null  # the tests' real model; kept in the user's cache
 	touch $(READY)
 

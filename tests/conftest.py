@@ -23,7 +23,7 @@ gc.disable()  # until all tests are collected: what imports make stays, and to l
 
 settings.register_profile(
     "tests",
-    max_examples=int(os.environ.get("REFOLD_EXAMPLES", few_or_all(10, 50))),
+    max_examples=int(os.environ.get("REFOLD_EXAMPLES", few_or_all(6, 50))),
     deadline=None,
     derandomize="REFOLD_EXAMPLES" not in os.environ,
     # mutation testing runs every test several times in one process; a loaded machine is slow

@@ -16,7 +16,7 @@ from recording_upstream import LIMIT, answer_json, play_request, post, running_g
 
 import refold
 from refold.gateway import HistoryOptions
-from sample_sizes import few_or_all
+from sample_sizes import few_or_all, sample
 
 WINDOW = 30_000
 STEPS = 36
@@ -54,7 +54,7 @@ def history_of(body):
     return body["input"] if "input" in body else body["messages"]
 
 
-@pytest.mark.parametrize(("client", "wire"), CLIENTS)
+@pytest.mark.parametrize(("client", "wire"), sample(CLIENTS, 2))
 def test_halves_of_characters_are_folded_and_passed_on(upstream, tmp_path, client, wire):
     """Programs that cut texts write half of an emoji as an escape."""
     place = f"sqlite:{tmp_path}/sessions.db"

@@ -10,7 +10,7 @@ from client_bodies import ClaudeCode
 import refold
 from postgres_server import server
 from refold.stores import open_store
-from sample_sizes import few_or_all
+from sample_sizes import few_or_all, sample
 
 WINDOW = 6_000
 CALL = re.compile(r"#\d+ calls \w+: .{0,60}?make m(\d+)")
@@ -212,7 +212,7 @@ def test_a_summary_outlives_a_fold_that_another_replica_needs_at_once(replicas, 
     assert model.doubled == []
 
 
-@pytest.mark.parametrize("store", ["memory", "sqlite", "postgresql"], indirect=True)
+@pytest.mark.parametrize("store", sample(["memory", "sqlite", "postgresql"], 2), indirect=True)
 def test_what_was_turned_down_is_not_asked_for_again(replicas, model):
     """Messages may stay in the view after that; nobody asks about them again, on no replica."""
     client, model.is_poor = ClaudeCode(words=250), True

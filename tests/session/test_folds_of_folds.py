@@ -13,7 +13,7 @@ from refold.core.log.entries import Entry, make_entry
 from refold.core.messages.message import Message, Text, ToolCall, ToolResult
 from refold.errors import StoreError
 from refold.stores import open_store
-from sample_sizes import few_or_all
+from sample_sizes import few_or_all, sample
 
 WINDOW = 4_000
 COVERED = re.compile(r'<refold-summary [^>]*covers="#(\d+)-#(\d+)"')
@@ -74,7 +74,7 @@ def store(request, tmp_path):
         yield store
 
 
-@pytest.mark.parametrize(("store", "kind"), CASES, indirect=["store"])
+@pytest.mark.parametrize(("store", "kind"), sample(CASES, 3), indirect=["store"])
 def test_ten_folds_keep_pairs_words_and_handles(kind, store):
     whole = history(kind, few_or_all(25, 72))
     shape = None if kind == "refold" else kind.split()[0]

@@ -12,6 +12,7 @@ import pytest
 from bench.torture.native import KEYS, Anthropic, Refused, Responses, Talk, make_providers
 
 import refold
+from sample_sizes import sample
 
 PROVIDERS = ("anthropic", "openai", "xai")
 
@@ -27,7 +28,7 @@ def folded(name, turns=20, **options):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", PROVIDERS)
+@pytest.mark.parametrize("name", sample(PROVIDERS, 2))
 def test_ten_folds_a_switch_and_back_and_a_new_key(name):
     """No request is refused, the costs are those that were reported, and every fold can be undone."""
     talk = Talk(name, 2, window=3_000)

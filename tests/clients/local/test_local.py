@@ -25,6 +25,7 @@ from refold.clients.local import gguf, model_files
 from refold.clients.local import server as local_server
 from refold.clients.local.server import SERVERS, usable_processors
 from refold.errors import AnswerFailed, FormatError, Overflow, RefoldError
+from sample_sizes import WHOLE
 
 QUESTION = Ask("What is the capital of France?", max_tokens=12)
 HISTORY = [
@@ -150,6 +151,7 @@ def test_the_refusal_itself_is_recognised_with_its_numbers(client):
 # -- summaries ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.skipif(not WHOLE, reason="to read its question takes 7 s of CPU: `make torture` runs it")
 @pytest.mark.usefixtures("small_answers")
 def test_a_compaction_asks_it_and_is_sound_whether_or_not_the_summary_is_let_in():
     """With the shortest question of the systems: a busy processor reads some thirty tokens a second."""

@@ -20,8 +20,6 @@ from refold.core.compaction.file_budget import (
 from refold.core.messages.text_cutting import byte_size
 from refold.errors import FormatError
 
-pytestmark = pytest.mark.traced
-
 
 def by_fours(text):
     return -(-len(text) // 4)
@@ -111,6 +109,12 @@ class TestTogether:
         assert (huge.action, huge.path, huge.original_tokens) == ("clipped", "huge", 90_000)
         assert huge.content.endswith("[... the rest of this file is left out]")
         assert 900 <= huge.tokens <= 950
+
+    def test_a_file_without_a_share_leaves_its_room_to_the_others(self):
+        """They are whole then: nothing is shared out behind the largest, for which no useful part was left."""
+        small, huge = fit_files([words(100), words(90_000)], budget_tokens=150, count=by_fours)
+        assert (small.action, small.tokens) == ("kept", 100)
+        assert (huge.action, huge.tokens) == ("left out", 0)
 
     def test_large_files_are_clipped_in_proportion(self):
         """NeuroLink, "enforceAggregateFileBudget": half of the room evenly, half by size."""

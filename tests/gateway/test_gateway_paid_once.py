@@ -113,6 +113,7 @@ def test_a_rewind_takes_the_summaries_along(replicas, model):
     more = 0
     while len(model.asked) == before:
         more += 1
+        assert more < len(STEPS)
         prepare(replicas[more % 2], client.continued(steps - BACK, more))
     assert model.doubled == []
     trigger = [entry.value["trigger"] for entry in replicas[0].log(kinds=["fold"])]

@@ -5,8 +5,7 @@ from hypothesis import given
 from wire_cases import TEXT
 
 from refold.core.messages import summary_headers
-from refold.core.messages.file_operations import FileOps, find_files
-from refold.core.messages.message import EMPTY, SUMMARY, Message, Text
+from refold.core.messages.message import EMPTY, Message, Text
 from refold.formats import get
 from refold.formats.shared.summaries import mark_summaries, recognise_summary
 
@@ -24,10 +23,12 @@ class TestRecognise:
     def test_opal(self):
         """Opal, summary message: a user message whose file lists can be read back from its text alone."""
         text = f"{OPAL_LINE_HEADER}\n\n## Goal\nx\n\n{FILES}"
-        meta = recognise_summary("user", text)
-        assert meta == {"kind": "summary", "by": "opal"}
-        files = find_files([Message("user", (Text(text),), source=SUMMARY, meta=meta)])
-        assert files == FileOps(("lib/a.ex", "lib/b.ex"), ("lib/c.ex",))
+        assert recognise_summary("user", text) == {
+            "kind": "summary",
+            "by": "opal",
+            "read_files": ("lib/a.ex", "lib/b.ex"),
+            "modified_files": ("lib/c.ex",),
+        }
         assert recognise_summary("user", "[Conversation summary") == {"kind": "summary", "by": "opal"}
 
     def test_claude_code(self):
@@ -101,6 +102,8 @@ class TestRecognise:
             "covers": "#1-#57",
             "note": 'a "b" <c> &amp;',
             "x_y": 1,
+            "read_files": ("lib/a.ex", "lib/b.ex"),
+            "modified_files": ("lib/c.ex",),
         }
 
     def test_our_header_must_end(self):
@@ -110,6 +113,15 @@ class TestRecognise:
         assert recognise_summary("user", "<refold-summary >") == {"kind": "summary", "by": "refold"}
         assert recognise_summary("user", f'<refold-summary n="{"9" * 13}">')["n"] == "9" * 13
         assert recognise_summary("user", f'<refold-summary n="{"9" * 12}">')["n"] == int("9" * 12)
+
+    def test_the_last_file_lists_count(self):
+        """What a stage appends stands behind what a model wrote."""
+        text = f"{OPAL_LINE_HEADER}\n<read-files>\nold.py\n</read-files>\n<read-files>\nnew.py\n</read-files>\n<modified-files>\nno end"
+        assert recognise_summary("user", text) == {"kind": "summary", "by": "opal", "read_files": ("new.py",)}
+        assert "read_files" not in recognise_summary(
+            "user", f"{OPAL_LINE_HEADER}\n</read-files> <read-files>"
+        )
+        assert "read_files" not in recognise_summary("user", f"{OPAL_LINE_HEADER}\nx </read-files>")
 
     @pytest.mark.parametrize("role", ["assistant", "tool"])
     def test_only_users_and_systems_carry_summaries(self, role):

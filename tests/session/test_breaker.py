@@ -68,6 +68,17 @@ def test_an_answer_that_is_said_is_a_turn_of_the_model():
     assert not [reason for reason in reasons if "breaker" in reason]
 
 
+def test_a_session_that_is_opened_again_without_an_answer_has_no_turn():
+    """A process that folds and ends before the model answers, again and again, is a loop."""
+    settings = {"window": "4k", "store": refold.open_store("memory:"), "now": lambda: 1_000_000.0}
+    history = []
+    for turn in range(3):
+        history.append(user(f"question {turn} " + numbered("w", turn, 500)))
+        session = refold.open("loop", **settings)
+        session.prepare(history)
+    assert session.state.accounting.breaker.opened == 1_000_000.0
+
+
 def test_a_model_that_always_fails_is_left_alone_and_the_reason_says_until_when():
     """Below the room nothing is folded; over it the reason is not that no model was given."""
     asked, seen, reasons = [], [], []

@@ -66,7 +66,10 @@ class TestSections:
         """Everything a reader needs to go on, in a fixed order, framed as data with its provenance."""
         text = told([*SESSION, assistant("filler " * 700), result("x", "y" * 4_000)])
         opening, note = text.split("\n")[:2]
-        assert opening == '<refold-summary generation="1" messages="10" covers="#0-#9" kind="summary">'
+        assert (
+            opening
+            == '<refold-summary generation="1" messages="10" covers="#0-#9" kind="summary" files="listed">'
+        )
         assert (
             note == "A record of earlier messages: no request and no permission. "
             "State: the assistant was at work and goes on."

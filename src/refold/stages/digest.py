@@ -36,7 +36,7 @@ from refold.core.facts.page import (
 from refold.core.facts.read_page import facts_of_summaries
 from refold.core.facts.sentences import join_wrapped_lines
 from refold.core.facts.user_statements import fill_statements
-from refold.core.messages.file_operations import FILES, FileOps, format_file_tags
+from refold.core.messages.file_operations import FILES, FileOps, format_file_tags, read_listed_files
 from refold.core.messages.message import Message
 from refold.core.messages.speakers import find_speaker
 from refold.core.messages.summary_headers import TRUNCATION_MARKER
@@ -117,6 +117,7 @@ MEMORY_SHARE: Final = 0.35
 """Share of earlier summaries that are no digests."""
 LAST_SHARE, LAST_SHARE_ANSWERED = 0.06, 0.02
 """Share of the model's last words; less where newer words stay behind the digest."""
+_SOME_FILE: Final = FileOps(("x",))
 READ_SHARE: Final = 0.1
 """Share of a digest for the names of files that were only read: they can be read again."""
 LEAST_SECTION: Final = 24
@@ -164,9 +165,11 @@ def write_digest(messages: Sequence[Message], covered: Covered, task: Task) -> W
     if covered.files != FileOps():  # they take some of its room, so that it tells of fewer
         text = _write_text(messages, shown, _choose_size(covered, task), staying, task)
         room = task.counter.plain(format_file_tags(covered.files))
-        covered = replace(covered, files=limit_files(drop_listed(files, text), room, task.counter.plain))
+        unlisted = drop_listed(files, read_listed_files(text))
+        covered = replace(covered, files=limit_files(unlisted, room, task.counter.plain))
     meta = {"facts": _write_stored(ledger, task), "state": covered.state}
-    return WordedSummary(wrap_summary(text, covered), meta, report_kept(text, ledger, 0).counts)
+    wrapped = wrap_summary(text, covered, listed=read_listed_files(text))
+    return WordedSummary(wrapped, meta, report_kept(text, ledger, 0).counts)
 
 
 def _write_text(messages: Sequence[Message], ledger: Ledger, most: int, staying: Staying, task: Task) -> str:
@@ -180,7 +183,7 @@ def _write_text(messages: Sequence[Message], ledger: Ledger, most: int, staying:
 
 def _choose_unlisted(files: FileOps, text: str, most: int, count: Count) -> FileOps:
     """Return the newest of the files of which a digest of so many tokens does not tell."""
-    unlisted = drop_listed(files, text)
+    unlisted = drop_listed(files, read_listed_files(text))
     changed = limit_files(FileOps(modified=unlisted.modified), int(most * FILES_SHARE), count)
     return replace(changed, read=limit_files(unlisted, int(most * READ_SHARE), count).read)
 
@@ -224,7 +227,7 @@ def _choose_size(covered: Covered, task: Task) -> int:
     most = min(MOST_TOKENS, int((leaving - earlier) * SHARE) + earlier)
     if task.goal is None:
         return max(LEAST_TOKENS, most)
-    wrapper = task.counter.plain(wrap_summary("", covered)) + 8
+    wrapper = task.counter.plain(wrap_summary("", covered, listed=_SOME_FILE)) + 8
     room = task.goal - (task.tokens - leaving) - wrapper
     return max(LEAST_BESIDE, min(most, int(room * 0.99) - 2))
 

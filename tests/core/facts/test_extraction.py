@@ -503,6 +503,18 @@ class TestTools:
             ("Ship it (id 3)", "cancelled"),
         ]
         assert not found.of("done")
+        again = [
+            (ToolCall("g", "TaskUpdate", {"taskId": "1", "subject": "Other"}), "Updated task #1 subject"),
+            (ToolCall("h", "TaskUpdate", {"taskId": "2", "status": "completed"}), "Task #2 not found"),
+            (ToolCall("i", "TaskCreate", {"subject": "Port it"}), "Task #4 created successfully: Port it"),
+        ]
+        later = facts(
+            *(part for call, text in (*made, *again) for part in (calls(call), result(call.id, text)))
+        )
+        assert told(later, "todo") == [*told(found, "todo"), ("Port it (id 4)", "pending")]
+        assert Ledger.from_json(later.to_json()).of("todo") == later.of("todo")
+        whole = facts(calls(ToolCall("a", "TaskCreate", {"tasks": [{"title": "A", "status": "open"}]})))
+        assert told(whole, "todo") == [("A", "pending")]
         for arguments in ({"taskId": "1", "owner": "me"}, ["x"], "no JSON"):
             changed = facts(calls(ToolCall("a", "TaskUpdate", arguments)))
             assert not changed.of("todo")

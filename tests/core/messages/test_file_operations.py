@@ -823,12 +823,23 @@ class TestResultsOfEdits:
 def test_files_that_a_digest_tells_are_read_back():
     """Other sections and other lines name files as well, but not their state; a removed one was changed."""
     text = (
-        "## What was done\n- changed: not/here.py #1\n\n"
-        "## Files\n- src/a.py (changed #9): run, stop\n- docs/\n- b (x).py (read #2)\n"
-        "- changed: c, d.py #7, e.py #3\n- removed: f.py #8\n- read: g.py #1\n\n## Names and values\n- h.py (read #5)"
+        "## Files\n- changed: of/a/request.py #1\n\n## What was done\n- changed: not/here.py #1\n\n"
+        "## Files\n- src/a.py (changed #9): run, stop\n- docs/\n- b (x).py (read #2)\n- changed: the end of it\n"
+        f"- changed: c, d.py #7, e.py #3, {'f' * 5_000} #4\n- removed: f.py #8\n- read: g.py #1, h\n\n"
+        "## Names and values\n- h.py (read #5)"
     )
-    found = FileOps(("g.py", "b (x).py"), ("e.py", "c, d.py", "f.py", "src/a.py"))
-    assert read_listed_files(f"\n{text}") == found
+    found = FileOps(("b (x).py",), ("e.py", "c, d.py", "f.py", "src/a.py"))
+    assert read_listed_files(text) == read_listed_files(f"x\n{text}") == found
+    assert read_listed_files("- changed: a #1\n\nno such heading") == FileOps()
     tags = format_file_tags(FileOps(("z.py",), ("g.py",)))
-    both = read_summary_files(Message("user", f"Words.\n\n{text}\n\n{tags}"))
-    assert both == FileOps(("b (x).py", "z.py"), (*found.modified, "g.py"))
+    told = Message("user", f"Words.\n\n{text}\n\n{tags}", meta={"files": "listed"})
+    assert read_summary_files(told) == FileOps(("b (x).py", "z.py"), (*found.modified, "g.py"))
+    written = Message("user", told.text)  # by a model, perhaps
+    assert read_summary_files(written) == FileOps(("z.py",), ("g.py",))
+
+
+def test_hostile_lines_of_files_take_linear_time():
+    with stop_hang():
+        read_listed_files("## Files\n- changed: " + " #" * 500_000 + "1")
+        read_listed_files("## Files\n- changed: " + "a" * 1_000_000 + " #1")
+        read_listed_files("## Files\n- changed: " + "a, " * 500_000 + " #1")

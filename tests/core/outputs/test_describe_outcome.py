@@ -68,15 +68,14 @@ class TestOutcome:
             ("sh: foo: command not found", "sh: foo: command not found"),
             ("[main 3bb8701] It\n 2 files changed\nnothing to commit", "3 lines: [main 3bb8701] It"),
             ("[main (root-commit) 3bb8701] It", "[main (root-commit) 3bb8701] It"),
-            (
-                "remote:\nTo host:x.git\n   29d0b84..3bb8701  a -> b\nDone.",
-                "4 lines: 29d0b84..3bb8701 a -> b",
-            ),
-            ("To host:x.git\n * [new branch]      a -> a\nset up", "3 lines: * [new branch] a -> a"),
-            (
-                "[main 3bb8701] It\nerror: failed to push some refs\nhint: x",
-                "3 lines: error: failed to push some refs",
-            ),
+            ("remote:\nTo host:x.git\n   29d0b84..3bb8701  a -> b", "3 lines: 29d0b84..3bb8701 a -> b"),
+            ("To host:x.git\n * [new branch]  a -> a\nbranch 'a' set up", "3 lines: * [new branch] a -> a"),
+            ("[main 3bb8701] It\nerror: failed to push\nhint: x", "3 lines: error: failed to push"),
+            ("abc1234..def5678  a -> a\n ! [rejected]  b -> b (old)", "2 lines: ! [rejected] b -> b (old)"),
+            ("[m abc1234] a\n 1 file changed\n[m abc1235] b\n 1 file changed", "4 lines: [m abc1235] b"),
+            ("[m abc1234] a\n 1 file changed\nJOBS\nX test in 3m", "4 lines: X test in 3m"),
+            ("[pid 1234567] run it\n[pid 1234567] killed", "2 lines: [pid 1234567] killed"),
+            ("On branch a\nnothing to commit, tree clean", "2 lines: nothing to commit, tree clean"),
             (f"start\n{TRACE}", "5 lines: KeyError: 'a'"),
             ("a b\n" * 9 + "warning: slow\n", "10 lines: warning: slow"),
             (

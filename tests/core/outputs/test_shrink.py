@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from growth import assert_linear, stop_hang
 from refold.core.outputs.kinds import recognise_kind
+from refold.core.outputs.line_plan import LinePlan
 from refold.core.outputs.rank_runs import find_run
 from refold.core.outputs.shrink import shrink_output
 from refold.core.tokens.estimate import estimate
@@ -348,6 +349,15 @@ class TestLogs:
             assert not [pair for pair in pairwise(markers) if pair[1] - pair[0] == 1]
             assert sum(left_out(text)) + len(text.split("\n")) - len(markers) == 200
         assert len(markers) == 1
+
+    def test_a_marker_alone_says_what_it_said(self):
+        lines = ["a" * 50] * 3 + ["[... 5 lines left out, 3 warnings]"] + ["b" * 50] * 3
+        assert LinePlan(lines, range(7)).render(1_000) == "\n".join(lines)
+
+    def test_many_markers_take_linear_time(self):
+        lines = [f"value {i} of the long run\n[... {i % 9 + 2} lines left out]" for i in range(40_000)]
+        with stop_hang():
+            shrink("\n".join(lines), 400_000)
 
     def test_no_failure_is_no_failure(self):
         lines = [f"compiled part {chr(97 + i % 26)}{i} with 0 errors" for i in range(200)]

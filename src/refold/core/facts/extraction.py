@@ -376,7 +376,7 @@ def _add_plan(facts: FactCollector, call: ToolCall, at: int, result: ToolResult 
     """Note the items of a plan that a call wrote; False where it wrote none or was refused."""
     arguments: Any = None
     if call.name in _TASK_TOOLS:
-        arguments = _read_task(_read_arguments(call), result)
+        arguments = _read_task(_read_arguments(call), "" if result is None else read_result(result))
     elif not isinstance(call.arguments, str) or any(key in call.arguments for key in PLAN_KEYS):
         arguments = _read_arguments(call)
     known = len(facts.facts)
@@ -396,12 +396,15 @@ keep the tasks of a team."""
 _TASK_NUMBER: Final = re.compile(r"[Tt]ask #?(\d{1,9})\b")
 
 
-def _read_task(arguments: Any, result: ToolResult | None) -> Any:
+def _read_task(arguments: Any, result: str) -> Any:
     """Return a call that makes or changes one item as one that changes some items of a plan by their ids."""
-    if not isinstance(arguments, Mapping) or not arguments.keys() & {"subject", "status"}:
+    is_change = isinstance(arguments, Mapping) and "taskId" in arguments
+    if not isinstance(arguments, Mapping) or ("status" if is_change else "subject") not in arguments:
+        return arguments
+    if is_change and "not found" in result:
         return None
-    made = _TASK_NUMBER.search("" if result is None else read_result(result))
-    number = arguments.get("taskId", made[1] if made else "")
+    made = _TASK_NUMBER.search(result)
+    number = arguments["taskId"] if is_change else made[1] if made else ""
     state = arguments.get("status", "pending")
     state = "cancelled" if state == "deleted" else state
     item = {"id": number, "text": arguments.get("subject", ""), "status": state}

@@ -125,7 +125,7 @@ class Fact:
         if self.kind in {"name", "file"}:
             return self.kind, self.text
         if self.kind == "todo":
-            return "todo", _plain(_ITEM_ID.sub("", self.text))
+            return "todo", _plain(self.text)  # items with other ids are others, whatever they say
         if self.kind == "done":  # a file that is written again has other lines
             return "done", _WRITTEN_LINES.sub("", self.text)
         return self.kind, _plain(self.text)
@@ -140,6 +140,7 @@ class Fact:
         text, weight = self.text, max(old.weight, self.weight)
         if self.kind == "todo":
             text = old.text if _ITEM_ID.fullmatch(text) else text
+            text = text if _ITEM_ID.search(text) else f"{text} {_find_item_id(old)}".rstrip()
             if old.about in _OWN_STATES and about not in _OWN_STATES:  # the item stays the user's
                 about = "done" if about in SETTLED else "in progress" if about == "in_progress" else "open"
             weight = self.weight  # that of its state
@@ -202,17 +203,19 @@ class Ledger:
         """Add newer facts: the newest wins, equal facts are joined, facts that became untrue leave."""
         # An open call is only true at the cut it was found at; the next fold finds it again or not.
         known = {fact.key: fact for fact in self.facts if fact.kind != "open call"}
-        ids = {item: fact.key for fact in known.values() if (item := _find_item_id(fact))}
+        ids = {name: fact.key for fact in known.values() for name in _name_item(fact)}
         for fact in new:
-            item = _find_item_id(fact)
-            old = known.pop(ids.get(item, fact.key), None)
+            item, key = _find_item_id(fact), fact.key
+            if item in ids or key not in known:  # an item may be named by its words alone, or by its id
+                key = next((ids[name] for name in _name_item(fact) if name in ids), key)
+            is_other = item and _find_item_id(known.get(key)) not in {"", item}
+            old = None if is_other else known.pop(key, None)
             if old is None and fact.text == item:  # of a plan that is not known
                 continue
             joined = fact if old is None else fact.join(old)
             known[joined.key] = joined
-            if item:
-                ids[item] = joined.key
-            elif fact.kind == "plan":  # it gives its ids anew
+            ids.update((name, joined.key) for name in _name_item(joined))
+            if fact.kind == "plan":  # it gives its ids anew
                 ids.clear()
         corrected = _find_corrected(known.values())
         # A file of rules that was read again has the rules of the last time.
@@ -272,10 +275,17 @@ class Ledger:
         return Ledger().merge(fact for fact in facts if fact is not None)
 
 
-def _find_item_id(fact: Fact) -> str:
+def _find_item_id(fact: Fact | None) -> str:
     """Return the id of an item of a plan; "" for none."""
-    found = _ITEM_ID.search(fact.text) if fact.kind == "todo" else None
+    found = _ITEM_ID.search(fact.text) if fact is not None and fact.kind == "todo" else None
     return found[1] if found else ""
+
+
+def _name_item(fact: Fact) -> tuple[str, ...]:
+    """Return the names of an item of a plan: its id, if it has one, and its words."""
+    if fact.kind != "todo":
+        return ()
+    return tuple(filter(None, (_find_item_id(fact), _plain(_ITEM_ID.sub("", fact.text)))))
 
 
 def rank_value(fact: Fact, newest: int) -> float:

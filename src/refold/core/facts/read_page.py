@@ -24,7 +24,7 @@ from refold.core.facts.page import (
     VALUES,
 )
 from refold.core.facts.sentences import classify_sentence
-from refold.core.messages.file_operations import FILE_STATE, FILES, STATE_LINE, STATED_FILE
+from refold.core.messages.file_operations import FILE_STATE, FILES, split_states
 from refold.core.messages.message import Message
 from refold.core.tokens.findings import Findings
 
@@ -150,9 +150,8 @@ def _read_names(line: str) -> list[Fact]:
     value = _VALUE_LINE.fullmatch(line)
     if value:
         return [Fact("value", value[2], value[1], int(value[3]), 2.0)]
-    if stated := STATE_LINE.fullmatch(line):
-        files = STATED_FILE.findall(stated[2])
-        return [Fact("file", path, stated[1], int(at), 3.0) for path, at in files]
+    if stated := split_states(line):
+        return [Fact("file", path, state, at, 3.0) for path, state, at in stated]
     file = _FILE_LINE.fullmatch(line)
     facts: list[Fact] = []
     if file:

@@ -144,9 +144,11 @@ def read_summary_files(message: Message) -> FileOps:
     """Return the files that a summary lists: in its metadata, else in its text."""
     if "read_files" in message.meta or "modified_files" in message.meta:
         read, modified = (_keep_paths(message.meta.get(key)) for key in ("read_files", "modified_files"))
-        return merge_files(FileOps(), FileOps(tuple(read), tuple(modified)))
-    read, modified = (_read_tag(message.text, tag) for tag in ("read-files", "modified-files"))
-    return merge_files(read_listed_files(message.text), FileOps(tuple(read), tuple(modified)))
+    else:
+        read, modified = (_read_tag(message.text, tag) for tag in ("read-files", "modified-files"))
+    # A model may write such a section as well, and then it need not be true.
+    listed = read_listed_files(message.text) if message.meta.get("files") == LISTED else FileOps()
+    return merge_files(listed, FileOps(tuple(read), tuple(modified)))
 
 
 def find_file_reads(messages: Sequence[Message], *, vocabulary: Vocabulary = COMMON_TOOLS) -> list[FileRead]:
@@ -410,25 +412,38 @@ FILES: Final = "Files"
 """The heading under which a digest tells the state of files."""
 FILE_STATE: Final = re.compile(r"(.{1,400}?) \((read|changed|removed) #(\d{1,9})\)")
 """A file with its state, and the message that tells it."""
-STATE_LINE: Final = re.compile(r"(read|changed|removed): (.*#\d{1,9})")
-STATED_FILE: Final = re.compile(r"(.{1,400}?) #(\d{1,9})(?:, |$)")
-"""A line of files that have one state, and one of these files."""
+LISTED: Final = "listed"
+"""What the header of a digest says of its files if it tells the state of some."""
+_STATE_LINE: Final = re.compile(r"(read|changed|removed): ")
+_HANDLE: Final = re.compile(r" #(\d{1,9})\Z")
+
+
+def split_states(line: str) -> list[tuple[str, str, int]]:
+    """Return the files of a line that have one state, each with the state and the number of its message."""
+    state = _STATE_LINE.match(line)
+    files: list[tuple[str, str, int]] = []
+    begun: list[str] = []
+    for part in line[state.end() :].split(", ") if state else ():
+        begun.append(part)  # a path may have a comma
+        if handle := _HANDLE.search(part):
+            path = ", ".join(begun)[: -len(handle[0])]
+            files += [(path, state[1], int(handle[1]))] if state and 0 < len(path) <= PATH_CHARS else []
+            begun = []
+    return [] if begun else files
 
 
 def read_listed_files(text: str) -> FileOps:
     """Return the files whose state a digest tells, the oldest first; one that was removed was modified."""
-    stated: list[tuple[int, str, str]] = []
-    for section in text.split("\n## ")[1:]:
-        title, *lines = section.split("\n")
-        for line in lines if title == FILES else ():
-            if several := STATE_LINE.fullmatch(line, 2):
-                stated += [(int(at), several[1], path) for path, at in STATED_FILE.findall(several[2])]
-            elif one := FILE_STATE.match(line, 2):
-                stated.append((int(one[3]), one[2], one[1]))
+    stated: list[tuple[str, str, int]] = []
+    # A request of the user that is quoted before it may have such a heading as well.
+    _, heading, section = f"\n{text}".rpartition(f"\n## {FILES}\n")
+    for line in section.partition("\n\n")[0].split("\n") if heading else ():
+        one = FILE_STATE.match(line, 2)
+        stated += split_states(line[2:]) or ([(one[1], one[2], int(one[3]))] if one else [])
     stated.reverse()  # the newest is listed first
-    stated.sort(key=lambda file: file[0])
-    read = tuple(path for _, state, path in stated if state == "read")
-    return FileOps(read, tuple(path for _, state, path in stated if state != "read"))
+    stated.sort(key=lambda file: file[2])
+    read = tuple(path for path, state, _ in stated if state == "read")
+    return FileOps(read, tuple(path for path, state, _ in stated if state != "read"))
 
 
 # -- transcripts without calls ------------------------------------------------------------------------------

@@ -11,6 +11,9 @@ say a text that begins like one. Facts that are read back go into `Message.meta`
     kept_turns      how many turns stayed, if the header says so
     generation      how many times it has been rewritten (ours)
     covers          the messages it stands for, e.g. "#1-#57" (ours)
+    files           "listed" if it tells the state of files, in a section that no model wrote (ours)
+    read_files      tuple of paths
+    modified_files  tuple of paths
 
 The headers of other systems are data: `data/summary_headers.json`, each with its source.
 """
@@ -61,3 +64,7 @@ TRUNCATION_MARKER: Final = HEADERS["truncation_marker"].text
 ACKNOWLEDGEMENT: Final = "Understood. I'll continue from the summary above."
 """The assistant's answer to a summary that is a user turn, so that roles alternate. It is taken for ours only
 directly behind a summary."""
+
+READ_FILES: Final = "read-files"
+MODIFIED_FILES: Final = "modified-files"
+"""Tags around file lists, one path a line: `<read-files>\\na.py\\n</read-files>`."""

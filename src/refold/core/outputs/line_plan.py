@@ -206,11 +206,13 @@ class LinePlan:
     def _show_gap(self, start: int, stop: int) -> list[str]:
         if self.redundant and all(place in self.redundant for place in range(start, stop)):
             return []
-        earlier = [number for place, number in self.counted.items() if start <= place < stop]
+        if stop - start == 1 and start in self.counted:  # it may say more than a new one
+            return [self.lines[start]]
+        earlier = [self.counted[place] for place in range(start, stop) if place in self.counted]
         number = stop - start + sum(earlier) - len(earlier)
         marker = mark_gap(number, "line", self.describe(start, stop))
         is_longer = self.ends[stop] - self.ends[start] - 1 > len(marker) * WORTH_A_MARKER
-        # Of several markers one is left. A single one stays as it is: it may say more.
+        # Of several markers one is left.
         is_joined = len(earlier) > 1 and not any(self.bare[start:stop])
         return [marker] if is_longer or is_joined else list(self.lines[start:stop])
 

@@ -74,7 +74,12 @@ _LANDED: Final = re.compile(
     rf"{COMMITTED}"
     r"|[ *+]{0,4}(?:[0-9a-f]{7,40}\.{2,3}[0-9a-f]{7,40}|\[new (?:branch|tag)\])\s{1,20}\S{1,200} {1,4}-> "
 )
-"""How `git` says what was committed or pushed; `git status` behind it says that nothing is left to commit."""
+"""How `git` says what was committed or pushed."""
+_GIT_NOISE: Final = re.compile(
+    r"\s{0,4}(?:nothing to commit|On branch |Your branch |HEAD detached|\d{1,6} files? changed|remote:|To \S"
+    r"|(?:create|delete) mode |rename |rewrite |branch '|\(use \"git )"
+)
+"""What it says beside that, and `git status` behind it: "nothing to commit" tells no failure then."""
 
 # -- what came out ------------------------------------------------------------------------------------------
 
@@ -194,8 +199,6 @@ def _describe_lines(lines: Sequence[str], kind: Kind, trouble: str, *, is_bad: b
         return trouble or _find_telling_line(lines)
     if wrote := _WROTE.match(lines[0]):
         return f"file {wrote[1]}"
-    if not trouble and (landed := next(filter(_LANDED.match, lines), "")):
-        return f"{count_lines(lines)} lines: {landed.strip()}" if len(lines) > 1 else landed.strip()
     if kind in _RUNS and len(lines) > 1:
         return f"{count_lines(lines)} lines: {trouble or _find_result_line(lines)}"
     if len(lines) == 1:
@@ -245,8 +248,10 @@ def _find_result_line(lines: Sequence[str]) -> str:
 
 def _find_telling_line(lines: Sequence[str]) -> str:
     """Return the first line with words in it, and no marker of a cut."""
-    telling = (line for line in lines if _WORD.search(line) and not line.startswith("[... "))
-    return next(telling, lines[0]).strip()
+    telling = [line for line in lines if _WORD.search(line) and not line.startswith("[... ")] or lines
+    if any(map(_LANDED.match, telling)):
+        telling = [line for line in telling if not _GIT_NOISE.match(line)]
+    return telling[0].strip()
 
 
 # -- what was done ------------------------------------------------------------------------------------------

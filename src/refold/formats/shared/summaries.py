@@ -1,4 +1,4 @@
-"""Recognises summaries by the first words of their text; looks at nothing behind these.
+"""Recognises summaries by the first words of their text; looks at nothing behind these but file lists.
 
 The headers are data of `core.messages.summary_headers`; this file knows none of them but refold's own.
 """
@@ -45,6 +45,13 @@ def recognise_summary(role: str, text: str) -> Mapping[str, Any] | None:
             meta[key.replace("-", "_")] = int(value) if is_number else value
     elif header.number and (number := header.number[1].search(head, len(header.text))):
         meta[header.number[0]] = int(number[1])
+    if header.kind == "summary":
+        for key, tag in (
+            ("read_files", summary_headers.READ_FILES),
+            ("modified_files", summary_headers.MODIFIED_FILES),
+        ):
+            if files := _read_file_list(text, tag):
+                meta[key] = files
     return meta
 
 
@@ -66,3 +73,13 @@ def mark_summaries(messages: Sequence[Message]) -> tuple[Message, ...]:
             marked[index] = replace(message, source=SUMMARY, meta=meta)
         is_behind_summary = meta is not None
     return tuple(marked)
+
+
+def _read_file_list(text: str, tag: str) -> tuple[str, ...]:
+    # the last list counts: a stage appends it behind what a model wrote
+    start = text.rfind(f"<{tag}>")
+    end = text.find(f"</{tag}>", start)
+    if start < 0 or end < 0:
+        return ()
+    lines = text[start + len(tag) + 2 : end].split("\n")
+    return tuple(line.strip() for line in lines if line.strip())

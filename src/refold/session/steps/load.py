@@ -244,8 +244,10 @@ def load_at_head(
     accounting.restore_folds(marks.fold_sizes)
     accounting.check_requests(tuple(fold.name for fold in marks.view.standing), marks.view.said)
     _restore_reports(state, reports)
-    _restore_attempts(state, attempts)
+    last_attempt = _restore_attempts(state, attempts)
     yield from fill_view(state, [] if marks.system is None else system_items(marks.system))
+    behind = state.view.said - last_attempt
+    state.note_turn(state.loaded.messages[-behind:] if behind > 0 else ())
     position.finish_loading()
 
 
@@ -360,8 +362,8 @@ def _recall_binding(
         state.thinking.note_answer(model, binds=note is not None)
 
 
-def _restore_attempts(state: SessionState, newest: Sequence[Entry]) -> None:
-    """Restore the circuit breaker and the sums of spending."""
+def _restore_attempts(state: SessionState, newest: Sequence[Entry]) -> int:
+    """Restore the circuit breaker and the sums of spending; returns how much was said by the last attempt."""
     breaker = circuit_breaker.Breaker(limits=state.settings.limits)
     said = 0
     for entry in reversed(newest):
@@ -370,11 +372,10 @@ def _restore_attempts(state: SessionState, newest: Sequence[Entry]) -> None:
                 breaker = circuit_breaker.record_event(breaker, "turn", entry.at)
             said = entry.said
             breaker = circuit_breaker.record_event(breaker, event, entry.at, find_began(entry))
-    if state.view.said > said:
-        breaker = circuit_breaker.record_event(breaker, "turn", state.now())
     state.accounting.restore_breaker(breaker)
     state.accounting.replace_spending(state.accounting.spending.restore(newest))
     state.accounting.note_turned_down(find_turned_down(newest))
+    return said
 
 
 def spending_at(state: SessionState, place: Place, marks: Sequence[Entry] = ()) -> SpendingTotals:

@@ -557,6 +557,7 @@ def test_messages_that_are_made_again_have_files_and_signatures_as_they_were():
     assert response.provider_name == "anthropic"
 
 
+@pytest.mark.usefixtures("loop")
 def test_an_answer_with_a_file_goes_on_and_is_made_again_as_it_was():
     drawn = FilePart(
         BinaryContent.narrow_type(PICTURE),

@@ -117,7 +117,6 @@ MEMORY_SHARE: Final = 0.35
 """Share of earlier summaries that are no digests."""
 LAST_SHARE, LAST_SHARE_ANSWERED = 0.06, 0.02
 """Share of the model's last words; less where newer words stay behind the digest."""
-_SOME_FILE: Final = FileOps(("x",))
 READ_SHARE: Final = 0.1
 """Share of a digest for the names of files that were only read: they can be read again."""
 LEAST_SECTION: Final = 24
@@ -168,7 +167,7 @@ def write_digest(messages: Sequence[Message], covered: Covered, task: Task) -> W
         unlisted = drop_listed(files, read_listed_files(text))
         covered = replace(covered, files=limit_files(unlisted, room, task.counter.plain))
     meta = {"facts": _write_stored(ledger, task), "state": covered.state}
-    wrapped = wrap_summary(text, covered, listed=read_listed_files(text))
+    wrapped = wrap_summary(text, covered, lists_files=read_listed_files(text) != FileOps())
     return WordedSummary(wrapped, meta, report_kept(text, ledger, 0).counts)
 
 
@@ -227,7 +226,7 @@ def _choose_size(covered: Covered, task: Task) -> int:
     most = min(MOST_TOKENS, int((leaving - earlier) * SHARE) + earlier)
     if task.goal is None:
         return max(LEAST_TOKENS, most)
-    wrapper = task.counter.plain(wrap_summary("", covered, listed=_SOME_FILE)) + 8
+    wrapper = task.counter.plain(wrap_summary("", covered, lists_files=True)) + 8
     room = task.goal - (task.tokens - leaving) - wrapper
     return max(LEAST_BESIDE, min(most, int(room * 0.99) - 2))
 

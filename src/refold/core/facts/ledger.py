@@ -203,20 +203,20 @@ class Ledger:
         """Add newer facts: the newest wins, equal facts are joined, facts that became untrue leave."""
         # An open call is only true at the cut it was found at; the next fold finds it again or not.
         known = {fact.key: fact for fact in self.facts if fact.kind != "open call"}
-        ids = {name: fact.key for fact in known.values() for name in _name_item(fact)}
+        items = {name: fact.key for fact in known.values() for name in _find_item_names(fact)}
         for fact in new:
             item, key = _find_item_id(fact), fact.key
-            if item in ids or key not in known:  # an item may be named by its words alone, or by its id
-                key = next((ids[name] for name in _name_item(fact) if name in ids), key)
+            if item in items or key not in known:  # an item may be named by its words alone, or by its id
+                key = next((items[name] for name in _find_item_names(fact) if name in items), key)
             is_other = item and _find_item_id(known.get(key)) not in {"", item}
             old = None if is_other else known.pop(key, None)
             if old is None and fact.text == item:  # of a plan that is not known
                 continue
             joined = fact if old is None else fact.join(old)
             known[joined.key] = joined
-            ids.update((name, joined.key) for name in _name_item(joined))
+            items.update((name, joined.key) for name in _find_item_names(joined))
             if fact.kind == "plan":  # it gives its ids anew
-                ids.clear()
+                items.clear()
         corrected = _find_corrected(known.values())
         # A file of rules that was read again has the rules of the last time.
         read = {fact.about: fact.at for fact in known.values() if fact.kind == "file rule"}
@@ -281,7 +281,7 @@ def _find_item_id(fact: Fact | None) -> str:
     return found[1] if found else ""
 
 
-def _name_item(fact: Fact) -> tuple[str, ...]:
+def _find_item_names(fact: Fact) -> tuple[str, ...]:
     """Return the names of an item of a plan: its id, if it has one, and its words."""
     if fact.kind != "todo":
         return ()

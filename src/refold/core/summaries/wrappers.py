@@ -150,13 +150,13 @@ _OWN_TAG: Final = re.compile(
 """Texts that could end the record, and marks of chat templates, which a server may take for its own."""
 
 
-def wrap_summary(text: str, covered: Covered, *, listed: FileOps | None = None) -> str:
+def wrap_summary(text: str, covered: Covered, *, lists_files: bool = False) -> str:
     """Wrap a summary: a tag with generation and coverage, a sentence that it is data, the text, the files.
 
-    listed   the files whose state a text tells that no model wrote
+    lists_files   True if no model wrote the text, and it tells the state of files
     """
     inner = _OWN_TAG.sub("&lt;", quote_request(strip_file_lists(text), covered))
-    files = f' files="{LISTED}"' if listed not in {None, FileOps()} else ""
+    files = f' files="{LISTED}"' if lists_files else ""
     opening = (
         f'{summary_headers.REFOLD}generation="{covered.generation}" messages="{covered.messages}"'
         f' covers="#{covered.first}-#{covered.last}" kind="summary"{files}>'

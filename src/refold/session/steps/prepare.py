@@ -194,7 +194,6 @@ def _take_in_and_repair(state: SessionState, messages: Sequence[Any] | None) -> 
     native = yield from fold_block(state)
     yield from drop_foreign_compactions(state)
     new = state.view.said - said
-    state.note_turn(state.loaded.messages[-new:] if new > 0 else ())  # also what was read from the log
     mended, limited = yield from repair_view(state, _find_limits(state, new))
     return _TakenIn(as_said, state.view.said, state.position.tip, mended, limited, native)
 

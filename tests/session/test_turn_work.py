@@ -128,6 +128,20 @@ def test_a_moved_cache_mark_costs_as_much_however_long_the_history_is():
     assert calls[1] <= calls[0] * 1.2  # one block of messages is looked at one by one
 
 
+def test_a_message_that_a_fold_made_costs_a_few_calls_in_a_turn():
+    """A view of a large window has hundreds of shortened messages, and every turn sends all of them."""
+    calls, made = [], []
+    for window in ("8k", "32k"):
+        session = refold.open("turn", store="memory:", window=window, format="openai", now=lambda: 0.0)
+        messages = list(work(50))
+        session.prepare(messages)
+        messages.append({"role": "user", "content": "and now?"})
+        calls.append(count_calls(lambda messages=messages, session=session: session.prepare(messages)))
+        made.append(sum(place is None for place in session.prepare(messages).places))
+    assert made[1] >= made[0] + 20
+    assert calls[1] - calls[0] <= 8 * (made[1] - made[0])
+
+
 def work(turns):
     """An agent that reads files and looks back at none of them."""
     for turn in range(turns):

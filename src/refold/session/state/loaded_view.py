@@ -6,7 +6,7 @@ from itertools import takewhile
 from typing import Any
 
 from refold.core.compaction.bound_thinking import has_bound
-from refold.core.log.normal_form import PRIVATE
+from refold.core.log.normal_form import PRIVATE, split_cache_marks
 from refold.core.log.view import MessageRange, Replacement, ViewItem
 from refold.core.messages.message import EMPTY, Message, ToolCall, ToolResult
 from refold.core.messages.unread import hides_before, is_compaction, is_native, lasts_one_turn
@@ -49,6 +49,8 @@ class LoadedView:
     sums: Sums = field(default_factory=Sums)
     has_private: bool = False
     """True if a message came with a key that is not sent."""
+    marked: set[int] = field(default_factory=set)
+    """Places of messages with cache marks; most have none, and every turn asks for them."""
     last_block: int = -1
     """Place of the last compaction of a provider that no fold has put there; -1 if there is none."""
     sound: ValidityTracker | None = None
@@ -72,7 +74,7 @@ class LoadedView:
             item, message = self.bound.show(
                 len(self.messages), without_private(given), message, self.wire.render
             )
-            self.items.append(item)
+            self._put_item(len(self.messages), item)
             visible = self.counter.visible(message)
             size = self.counter.count_with_text(message, visible)
             self.messages.append(message)
@@ -91,7 +93,7 @@ class LoadedView:
         if thinking is None:
             bound.whole.clear()
             for index, (item, message) in before.items():
-                self.items[index] = item
+                self._put_item(index, item)
                 self._replace_message(index, message)
         self._show_from(0)
         return before.keys() != bound.whole.keys()
@@ -104,14 +106,24 @@ class LoadedView:
             item, shown = self.bound.show(index, item, message, self.wire.render, self.items[index])
             if shown != self.messages[index]:
                 self._replace_message(index, shown)
-            self.items[index] = item
+            self._put_item(index, item)
+
+    def _put_item(self, index: int, item: Any) -> None:
+        self.items[index : index + 1] = [item]  # behind the last one it is appended
+        (self.marked.add if split_cache_marks(item)[1] else self.marked.discard)(index)
+
+    def drop_marks(self, sent: list[Any], places: Sequence[int | None]) -> None:
+        """Take the marks of earlier lists out of messages that have no place in the list of now."""
+        for at in self.marked:
+            if places[at] is None:
+                sent[at], _ = split_cache_marks(sent[at])
 
     def put_items(self, items: Mapping[int, Any]) -> None:
         """Send messages in the JSON that the caller has now, by their places in the view."""
         if items:
             self.items = list(self.items)
         for index, item in items.items():
-            self.items[index] = item
+            self._put_item(index, item)
             self._read_again(index, item)
             if self.bound.is_changed(index, item):
                 self.bound.forget(index)
@@ -187,7 +199,7 @@ class LoadedView:
             if item == self.get_whole(index)[0]:
                 continue
             self.items = self.items if changed else list(self.items)
-            self.items[index] = item
+            self._put_item(index, item)
             self.bound.forget(index)
             changed.append(index)
             self._read_again(index, item)

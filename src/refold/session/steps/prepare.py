@@ -144,7 +144,7 @@ def _choose_list(
         pairs = zip(copies, places, strict=True)
         sent = [copy if place is None else without_private(messages[place]) for copy, place in pairs]
     # A provider takes only few cache marks: those of the caller's list, and none that an earlier list had.
-    sent = [split_cache_marks(m)[0] if place is None else m for m, place in zip(sent, places, strict=True)]
+    loaded.drop_marks(sent, places)
     if messages and places[-1:] == [None]:  # what has changed is still the end of what is to be cached
         for mark in split_cache_marks(messages[-1])[1][-1:]:
             sent[-1] = put_cache_mark(sent[-1], mark)

@@ -81,7 +81,8 @@ def find_run(lines: Sequence[str]) -> range:
         is_logged = line[:1].isspace() or line.lstrip("[").startswith(_LEVELS) or TIMED_LINE.match(line)
         return bool(is_logged or has_passed(line) or FAILED_TEST.match(line) or is_failure(line))
 
-    stretches = [list(places) for is_one, places in groupby(range(len(lines)), is_printed) if is_one]
+    looked_at = range(len(lines) if len(lines) >= LEAST_RUN else 0)
+    stretches = [list(places) for is_one, places in groupby(looked_at, is_printed) if is_one]
     longest = max(stretches, key=len, default=[])
     run = [plain_line(lines[place]) for place in longest]
     is_run = len(run) >= LEAST_RUN and (is_log(run) or is_test_run(run))

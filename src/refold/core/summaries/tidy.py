@@ -39,14 +39,17 @@ def tidy_summary(text: str, asked: str = "") -> str:
 
     Those are lines of the question, lines that were said before, and lines that say that there is nothing.
     Code, tables and short lines stay. A section may say a line twice, not in a row. What stands under two
-    headings stays, unless both are kinds of news: two files may have one status.
+    headings stays, unless both are kinds of news: two files may have one status. Of equal sections one stays.
 
     asked   the words of the question
     """
     in_question = {line.strip() for line in asked.split("\n") if not line.startswith("#")}
     kept: list[str] = []
     elsewhere: set[str] = set()
+    sections: dict[tuple[str, ...], list[str]] = {}
     for lines in _split_at_headings(text):
+        sections.setdefault(tuple(filter(None, map(str.strip, lines))), lines)
+    for lines in sections.values():
         left = list(_skip_repeated(lines, elsewhere, in_question))
         is_news, is_again = _is_kind_of_news(lines[0]), lines[0].strip() in elsewhere
         if is_news:

@@ -1,12 +1,14 @@
 """Reports teach how far estimates of what is new are off, apart from what stands at the front."""
 
+import functools
+
 import pytest
 
 import refold
 from refold.core.log.entries import ROOT, make_entry
 from refold.core.tokens.usage import Usage
-from refold.session.state.accounting import UsageReport
-from refold.session.steps.read_entries import usage_report
+from refold.session.state.accounting import Doubted, UsageReport
+from refold.session.steps.read_entries import read_doubt, usage_report
 
 
 def report(context, estimate, **more):
@@ -110,3 +112,41 @@ def test_growth_survives_reopening(tmp_path):
     with refold.open("counting", store=address, window=100_000) as again:
         assert again.budget().used == used
         assert again.state.accounting.report.grown == grown != (0, 0)
+
+
+def observe_low_counts(address, choose):
+    """Return which reports of half our estimate are not believed; `choose` gives the session of a turn."""
+    history, doubted = [], []
+    for turn in range(6):
+        history.append({"role": "user", "content": f"{turn}: " + "Look at the next file. " * 60})
+        session = choose(turn, address)
+        ready = session.prepare(list(history))
+        usage = {"prompt_tokens": refold.count(ready.messages) // 2, "completion_tokens": 9}
+        doubted.append("not all of it was counted" in session.observe({"usage": usage}).reason)
+        history.append({"role": "assistant", "content": f"{turn}: " + "It is fine. " * 60})
+    return doubted
+
+
+@pytest.mark.parametrize("processes", [1, 2, 6])
+def test_a_low_count_is_confirmed_by_whoever_reports_next(tmp_path, processes):
+    """A program that opens its session for each turn believes a provider as soon as one that goes on."""
+
+    @functools.cache
+    def opened(name, process, address):
+        return refold.open(name, store=address, window=100_000)
+
+    address = f"sqlite:{tmp_path / 'log.db'}"
+    expected = observe_low_counts(address, lambda _, at: opened("one", 0, at))
+    assert (expected[0], expected[-1]) == (True, False)
+    assert observe_low_counts(address, lambda turn, at: opened("more", turn % processes, at)) == expected
+
+
+@pytest.mark.parametrize("numbers", [None, [1, 2], "abcd", [1, 2, 3, None]], ids=str)
+def test_a_doubted_report_is_read_from_the_log_with_care(numbers):
+    entry = make_entry("usage", {"model": "m"}, parent=ROOT, said=1, about={"doubted": numbers})
+    assert read_doubt(entry, "m") is None
+
+
+def test_a_doubted_report_of_another_model_confirms_nothing():
+    entry = make_entry("usage", {"model": "m"}, parent=ROOT, said=1, about={"doubted": [1, 2, 3, 4]})
+    assert (read_doubt(entry, "m"), read_doubt(entry, "n")) == (Doubted(1, 2, 3, 4), None)

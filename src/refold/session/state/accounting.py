@@ -6,7 +6,7 @@ of all costs by then, and so does every report of usage. A session that is opene
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from refold.core.compaction import circuit_breaker
 from refold.core.compaction.model_calls import ModelCall
@@ -117,6 +117,20 @@ class UsageReport:
         return quick_replace(self, grown=(old[0] + reported, old[1] + estimated))
 
 
+class Doubted(NamedTuple):
+    """What was reported for a request and not believed, beside its sizes; the next report may confirm it."""
+
+    reported: int
+    estimate: int
+    expected: int
+    fixed: int
+
+    @property
+    def counted(self) -> Counted:
+        """What was expected and what was reported."""
+        return Counted(self.expected, self.reported)
+
+
 @dataclass(frozen=True, slots=True)
 class TrialFold:
     """A fold that the next report has to justify."""
@@ -224,8 +238,8 @@ class Accounting:
     """The request that was prepared last."""
     shown: SentRequest | None = None
     """The view that the caller was given since; it may be sent as well."""
-    doubted: tuple[SentRequest, int] | None = None
-    """The request of the last report, and what was reported, if that was not believed."""
+    doubted: Doubted | None = None
+    """The last report, if it was not believed."""
     refused: bool = False
     """True if the provider has refused this turn for its size."""
     learned_window: int | None = None
@@ -315,7 +329,11 @@ class Accounting:
         self.report, self.totals, self.doubted = report, totals, None
         self.spending = quick_replace(self.spending, own=own)
 
-    def add_doubted_usage(self, doubted: tuple[SentRequest, int] | None, totals: Totals, own: Spent) -> None:
+    def restore_doubt(self, doubted: Doubted | None) -> None:
+        """Take over a report from the log that the next one may confirm; None for none."""
+        self.doubted = doubted
+
+    def add_doubted_usage(self, doubted: Doubted | None, totals: Totals, own: Spent) -> None:
         """Add what a request cost whose report is not believed as its size; the next one may confirm it."""
         self.doubted, self.totals = doubted, totals
         self.spending = quick_replace(self.spending, own=own)

@@ -33,6 +33,7 @@ from refold.session.steps.read_entries import (
     fold_messages,
     fold_sizes,
     is_believed,
+    read_doubt,
     system_items,
     usage_cost,
     usage_report,
@@ -274,6 +275,8 @@ def _restore_reports(state: SessionState, newest: Sequence[Entry]) -> None:
         read = usage_report(usages[-1])
         report = replace(read, holds=read.holds and unchanged)
     sums = [accounting.totals, *map(usage_totals, usages[:1])]  # requests of other branches were sent as well
+    if sums[-1].requests > sums[0].requests:  # a report that is not known here yet
+        accounting.restore_doubt(read_doubt(usages[0], state.settings.model or ""))
     accounting.replace_report(report, max(sums, key=lambda totals: totals.requests))
     if usages:
         own = max(accounting.spending.own, usage_cost(usages[0]), key=lambda sums: sums.calls)

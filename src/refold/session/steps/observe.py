@@ -34,7 +34,7 @@ from refold.policies.default import add_floor
 from refold.session.drivers import SessionFlow, StoreCall
 from refold.session.events import OverflowMet, Unfolded, UsageUpdate
 from refold.session.results import Observed
-from refold.session.state.accounting import SentRequest, TrialFold, UsageReport
+from refold.session.state.accounting import Doubted, SentRequest, TrialFold, UsageReport
 from refold.session.state.cached_prefix import conversation_price
 from refold.session.state.session_state import SessionState
 from refold.session.state.thinking_prefixes import binding_key
@@ -220,7 +220,7 @@ def _record_usage(
         request, believed = learned, True
     expected, doubted = Counted(request.expected, usage.context), accounting.doubted
     is_odd = not believed and not response.compacted and not request.overtaken
-    cut = is_odd and doubted is not None and cut_silently(Counted(doubted[0].expected, doubted[1]), expected)
+    cut = is_odd and doubted is not None and cut_silently(doubted.counted, expected)
     if cut and not accounting.refused:
         info = OverflowInfo(None, implied_limit(usage.context), None)
         yield from _record_cost(state, response, usage, request)
@@ -264,15 +264,13 @@ def _is_believed(state: SessionState, request: SentRequest, reported: int) -> bo
         return False  # that one is about what the view shows now
     counted = Counted(request.estimate, reported)
     if doubted is not None:
-        first, low = doubted
-        last = Counted(first.estimate, low)
-        if confirms(Counted(first.expected, low), Counted(request.expected, reported)):
+        last = Counted(doubted.estimate, doubted.reported)
+        if confirms(doubted.counted, Counted(request.expected, reported)):
             return True
         # What was counted beside another system prompt or other tools may be what is named now. A report
         # that leaves cached tokens out leaves the tools out the second time.
-        is_named = (
-            report is not None and report.fixed not in (None, first.fixed) and first.fixed == request.fixed
-        )
+        is_named = report is not None and report.fixed not in (None, doubted.fixed)
+        is_named = is_named and doubted.fixed == request.fixed
         is_whole = is_named and Calibration().believes(last, extends=False)
         if is_whole and Calibration(last=last).believes(counted, extends=True):
             return True
@@ -319,10 +317,11 @@ def _append_usage(
     value = {**usage.as_dict(), "estimate": request.estimate, "model": model}
     about = {"totals": totals.as_dict(), "spent": own.as_dict(), **accounting.spending.recorded_sum}
     if not believed:
-        about["believed"] = False
+        doubted = accounting.doubted if request.overtaken else None
+        if is_odd:
+            doubted = Doubted(usage.context, request.estimate, request.expected, request.fixed)
+        about |= {"believed": False} | ({"doubted": doubted} if doubted else {})
         yield from commit(state, [mark_entry(state, "usage", value, about)])
-        last = accounting.doubted if request.overtaken else None
-        doubted = (request, usage.context) if is_odd else last
         accounting.add_doubted_usage(doubted, totals, own)
         return
     report = UsageReport(
@@ -335,8 +334,7 @@ def _append_usage(
         holds=request.holds,
         guess=state.loaded.counter.guess,
     ).after(accounting.report)
-    about["grown"] = report.grown
-    about["messages"] = request.messages
+    about |= {"grown": report.grown, "messages": request.messages, "fixed": request.fixed}
     if not report.holds:
         about["stands"] = False
     about |= {"guess": report.guess} if report.guess != 1.0 else {}

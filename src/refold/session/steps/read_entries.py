@@ -15,7 +15,7 @@ from refold.core.models.prices import Spent
 from refold.core.tokens.usage import Usage
 from refold.formats.shared import canonical
 from refold.session.results import Totals
-from refold.session.state.accounting import UsageReport
+from refold.session.state.accounting import Doubted, UsageReport
 
 _BREAKER_EVENTS: Final[Mapping[Any, circuit_breaker.BreakerEvent | None]] = {
     "repair": None,
@@ -104,10 +104,9 @@ def fold_sizes(value: Mapping[str, Any]) -> tuple[int, int]:
 def usage_report(entry: Entry) -> UsageReport:
     """Return the report of a usage entry."""
     value: Any = entry.value
-    grown: Any = entry.beside.get("grown")
-    is_pair = isinstance(grown, list | tuple) and len(grown) == 2 and all(isinstance(n, int) for n in grown)
     counts = {key: int(value.get(key, 0)) for key in ("input", "output", "cache_read", "cache_write")}
-    said, messages, guess = value.get("said"), entry.beside.get("messages"), entry.beside.get("guess")
+    said, guess = value.get("said"), entry.beside.get("guess")
+    messages, fixed = (entry.beside.get(name) for name in ("messages", "fixed"))
     return UsageReport(
         usage=Usage(**counts, said=said if isinstance(said, int) else None),
         estimate=int(value.get("estimate", 0)),
@@ -115,9 +114,23 @@ def usage_report(entry: Entry) -> UsageReport:
         at=entry.at,
         holds=entry.beside.get("stands") is not False,
         messages=messages if isinstance(messages, int) else None,
-        grown=(grown[0], grown[1]) if is_pair else (0, 0),
+        fixed=fixed if isinstance(fixed, int) else None,
+        grown=_read_numbers(entry, "grown", 2) or (0, 0),
         guess=guess if isinstance(guess, float) else 1.0,
     )
+
+
+def read_doubt(entry: Entry, model: str) -> Doubted | None:
+    """Return the report that the next one of this model may confirm."""
+    numbers = _read_numbers(entry, "doubted", len(Doubted._fields))
+    return Doubted(*numbers) if numbers and entry.value.get("model") == model else None
+
+
+def _read_numbers(entry: Entry, name: str, count: int) -> Any:
+    """Return the numbers beside an entry as a tuple; None for anything else, as imports may hold any."""
+    found: Any = entry.beside.get(name)
+    is_whole = isinstance(found, list | tuple) and len(found) == count
+    return tuple(found) if is_whole and all(isinstance(number, int) for number in found) else None
 
 
 def is_believed(entry: Entry) -> bool:

@@ -575,3 +575,79 @@ def test_a_name_that_holds_another_format_is_refused_in_one_line():
         refold.FormatError, match=r"holds a conversation in the format 'responses'.*another name"
     ):
         other.prepare([{"role": "user", "content": "hello"}])
+
+
+ANTHROPIC_CALLS = [
+    {"role": "user", "content": "look"},
+    {
+        "role": "assistant",
+        "content": [{"type": "tool_use", "id": name, "name": "look", "input": {}} for name in ("c1", "c2")],
+    },
+    {
+        "role": "user",
+        "content": [
+            {"type": "tool_result", "tool_use_id": name, "content": "a line of words\n" * 800}
+            for name in ("c1", "c2")
+        ],
+    },
+    {"role": "assistant", "content": "Seen. " * 40},
+    {"role": "user", "content": "Go on."},
+]
+OPENAI_CALL = {
+    "role": "assistant",
+    "content": None,
+    "tool_calls": [{"id": "c3", "type": "function", "function": {"name": "look", "arguments": "{}"}}],
+}
+
+
+@pytest.mark.parametrize("window", [3_000, 100_000])
+def test_a_message_in_another_format_is_not_said_behind_calls_that_it_cannot_read(window):
+    """The view would hold two formats, and no provider takes that."""
+    with refold.open("mixed", store="memory:", window=window) as session:
+        session.say(ANTHROPIC_CALLS)
+        before = session.prepare().messages
+        with pytest.raises(
+            refold.FormatError, match="in the format 'anthropic', which cannot be read as 'op"
+        ):
+            session.say(OPENAI_CALL)
+        assert session.view() == before
+        assert not refold.validate(before, "anthropic")
+        assert session.say("More.") == "#6"
+
+
+def test_a_list_in_another_format_is_refused_in_one_line_where_a_fold_changed_several_results():
+    """A view of Anthropic holds them in one message, which is several of OpenAI."""
+    with refold.open("mixed", store="memory:", window=3_000) as session:
+        session.prepare(ANTHROPIC_CALLS)
+        assert session.folds()
+        with pytest.raises(
+            refold.FormatError, match="in the format 'anthropic', which cannot be read as 'op"
+        ):
+            session.prepare([{"role": "user", "content": "look"}, OPENAI_CALL])
+
+
+@pytest.mark.parametrize("changes_to", ["openai", "anthropic"])
+def test_a_list_may_change_its_format_between_two_turns(changes_to):
+    """Its last words are the same in both formats, and only those before them tell which it is."""
+    front, back = [user("look")], [reply("Seen it all now."), user("Go on.")]
+    result = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c3", "content": "nothing"}]}
+    used = {"role": "assistant", "content": [{"type": "tool_use", "id": "c3", "name": "look", "input": {}}]}
+    tool = {"role": "tool", "tool_call_id": "c3", "content": "nothing"}
+    lists = {"anthropic": [*front, used, result, *back], "openai": [*front, OPENAI_CALL, tool, *back]}
+    changed = [*lists.pop(changes_to), reply("Done."), user("Next.")]
+    with refold.open("changed", store="memory:", window=100_000) as session:
+        session.prepare(*lists.values())
+        assert session.prepare(changed).messages == changed
+        assert [entry.said for entry in session.log(kinds=["said"])] == [1, 2, 3, 4, 5, 6, 7]
+
+
+def test_thinking_blocks_between_calls_of_openai_change_no_format():
+    """Frameworks put them there; the format of the calls reads such a message, and carries the block."""
+    tool = {"role": "tool", "tool_call_id": "c3", "content": "nothing"}
+    blocks = [{"type": "thinking", "thinking": "hm", "signature": "s"}, {"type": "text", "text": "Seen."}]
+    said = [user("look"), OPENAI_CALL, tool, {"role": "assistant", "content": blocks}]
+    with refold.open("carried", store="memory:", window=100_000) as session:
+        session.say(said[:3])
+        session.say(said[3])
+        assert session.prepare().messages == said
+        assert session.state.wire.name == "openai"

@@ -41,6 +41,7 @@ from refold.session.steps.context import context_state, current_request, to_conv
 from refold.session.steps.edit_summary import join_pairs, keep_in_view
 from refold.session.steps.load import (
     FOLDS,
+    can_change_format,
     fill_view,
     load_at_head,
     read_log,
@@ -104,7 +105,7 @@ def say(
             items = list(state.wire.render([value]))
         wire = detect_format(state, items)
         formats.refuse_other(wire, items)
-        if wire.name != state.wire.name:
+        if wire.name != state.wire.name and can_change_format(state, wire, items):
             yield from fill_view(state, state.loaded.system, wire)
         system = 0
         while state.view.said == 0 and system < len(items) and is_system(state.wire, items[system]):

@@ -424,7 +424,7 @@ def fill_view(state: SessionState, system: Sequence[Any], wire: Format | None = 
         else:
             problem = f"message #{item.first} of session {state.name!r} is missing in the store"
             raise LogCorrupt(f"{problem}: `refold check` shows the damage")
-    messages = _parse_view(state, wire, items, last)
+    messages = _parse_view(state, wire, items, len(view_items), last)
     for index, shown in enumerate(view_items):
         if isinstance(shown, Replacement):  # the wire does not carry where a message came from
             message = shown_messages[shown.fold][shown.place]
@@ -437,17 +437,40 @@ def fill_view(state: SessionState, system: Sequence[Any], wire: Format | None = 
     state.loaded = loaded  # last, so that an error above leaves the old view in place
 
 
-def _parse_view(state: SessionState, wire: Format, items: list[Any], last: Entry | None) -> list[Message]:
+def _parse_view(
+    state: SessionState, wire: Format, items: list[Any], count: int, last: Entry | None
+) -> list[Message]:
     """Read the items of a view; say it plainly where another program has stored them in another format."""
+    stored = formats.DEFAULT if last is None else last.beside.get("format", formats.DEFAULT)
     try:
-        return list(wire.parse(items))
+        messages = list(wire.parse(items))
     except FormatError as error:
-        stored = formats.DEFAULT if last is None else last.beside.get("format", formats.DEFAULT)
         if stored == wire.name:
             raise
-        holds = f"session {state.name!r} holds a conversation in the format {stored!r}"
-        advice = "give this conversation another name (or key)"
-        raise FormatError(f"{holds}, which cannot be read as {wire.name!r}: {advice}") from error
+        raise _other_format(state, stored, wire) from error
+    if len(messages) != count:  # what a fold shows as one message is several in this format
+        raise _other_format(state, stored, wire)
+    return messages
+
+
+def can_change_format(state: SessionState, wire: Format, new: Sequence[Any]) -> bool:
+    """True if what was said can be read in the format of new messages; False if these can in its own."""
+    try:
+        formats.refuse_other(wire, [formats.write_plain(wire, item) for item in state.loaded.items])
+    except FormatError as error:
+        try:
+            formats.refuse_other(state.wire, new)
+        except FormatError:
+            raise _other_format(state, state.wire.name, wire) from error
+        return False
+    return True
+
+
+def _other_format(state: SessionState, stored: str, wire: Format) -> FormatError:
+    """Return the error of a conversation that cannot go on in another format."""
+    holds = f"session {state.name!r} holds a conversation in the format {stored!r}"
+    advice = "give this conversation another name (or key)"
+    return FormatError(f"{holds}, which cannot be read as {wire.name!r}: {advice}")
 
 
 def _find_wire(state: SessionState, last: Entry | None) -> Format:

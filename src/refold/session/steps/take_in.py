@@ -123,6 +123,8 @@ def _read_new(
 
 def _branch_off(state: SessionState, messages: Sequence[Any], fixed: int) -> SessionFlow[_Known]:
     """Go on from where the list differs from what is known, also in the first messages alone."""
+    if (wire := detect_format(state, messages)).name != state.wire.name:  # though its last words are known
+        yield from fill_view(state, state.loaded.system, wire)
     formats.refuse_other(state.wire, messages)
     copies = [copy_item(item) for item in messages]
     state.wire.parse(copies)  # raises FormatError before anything is stored

@@ -113,6 +113,16 @@ def test_what_is_wrong_is_told_to_the_model(store):
         assert "session/open" not in result.content[0].text, "which is no tool"
 
 
+def test_a_misspelt_argument_is_refused_instead_of_another_session_folded(store):
+    tools, (result, stats) = asked(
+        store, [("compact_now", {"session": "long", "keep_recent": 1_000}), ("context_stats", {})]
+    )
+    assert result.is_error
+    assert "session\n" in result.content[0].text
+    assert told(stats)["folds"] == 0
+    assert all(tool.input_schema["additionalProperties"] is False for tool in tools)
+
+
 def test_an_empty_store(tmp_path):
     _, (result,) = asked(f"sqlite:{tmp_path / 'new.db'}", [("context_stats", {})])
     assert result.is_error

@@ -19,6 +19,7 @@ from typing import Annotated, Any, Final, TypeAlias
 
 from mcp.server import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
+from mcp.server.mcpserver.tools import Tool
 from pydantic import Field
 
 from refold import __version__
@@ -129,13 +130,16 @@ async def _run(act: Awaitable[dict[str, Any]]) -> dict[str, Any]:
 
 def build_server(registry: SessionRegistry, session: str | None) -> MCPServer[Any]:
     """Build the server with its four tools."""
-    server: MCPServer[Any] = MCPServer(
-        "refold", version=__version__, instructions=INSTRUCTIONS, log_level="ERROR"
-    )
-    tools = Tools(registry, session)
-    for act in (tools.context_stats, tools.compact_now, tools.recall_search, tools.recall_expand):
-        server.add_tool(act)
-    return server
+    acts = Tools(registry, session)
+    named = (acts.context_stats, acts.compact_now, acts.recall_search, acts.recall_expand)
+    tools = [Tool.from_function(act) for act in named]
+    for tool in tools:
+        # A misspelt `session_id` would be passed over, and another session folded.
+        arguments = tool.fn_metadata.arg_model
+        arguments.model_config["extra"] = "forbid"
+        arguments.model_rebuild(force=True)
+        tool.parameters = arguments.model_json_schema()
+    return MCPServer("refold", version=__version__, instructions=INSTRUCTIONS, log_level="ERROR", tools=tools)
 
 
 def serve(store: Store, defaults: Defaults, session: str | None) -> None:

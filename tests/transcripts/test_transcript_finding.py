@@ -190,6 +190,29 @@ def test_a_cache_with_other_fields_is_read_anew(home):
     assert next(transcripts.find("claude-code", home)).about == first.about
 
 
+def test_a_session_without_messages_is_listed_alike_from_the_cache(tmp_path):
+    folder = tmp_path / ".claude" / "projects" / "-work"
+    folder.mkdir(parents=True)
+    (folder / "empty.jsonl").write_text('{"type": "summary", "summary": "none", "leafUuid": "x"}\n')
+    (read,) = transcripts.find(home=tmp_path)
+    assert read.about.messages == 0
+    assert list(transcripts.find(home=tmp_path)) == [read]
+
+
+def test_a_session_that_is_gone_leaves_nothing_in_the_cache(home):
+    sessions = list(transcripts.find(home=home))
+    cache = session_cache.cache_folder(home, {}) / session_cache.FILE_NAME
+    gone = next(session for session in sessions if session.agent == "claude-code")
+    kept = {session.path for session in sessions if session.agent not in ("claude-code", "opencode")}
+    Path(gone.path).unlink()
+    list(transcripts.find("codex", home=home))
+    assert gone.path in json.loads(cache.read_text())["files"], "nobody looked into its folder"
+    list(transcripts.find("claude-code", home=home))
+    files = json.loads(cache.read_text())["files"]
+    assert gone.path not in files
+    assert kept <= set(files)
+
+
 def test_a_cache_that_cannot_be_written_costs_only_time(home, monkeypatch):
     monkeypatch.setattr(
         session_cache.tempfile, "mkstemp", lambda **_: (_ for _ in ()).throw(PermissionError())

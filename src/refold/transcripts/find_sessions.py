@@ -10,7 +10,7 @@ from typing import Final
 from refold.errors import FormatError, RefoldError
 from refold.transcripts.agents import AGENTS
 from refold.transcripts.session_cache import SessionCache, SessionOverview, cache_folder
-from refold.transcripts.session_files import SessionFile, list_session_files
+from refold.transcripts.session_files import SessionFile, list_session_files, session_roots
 
 LATEST: Final = "latest"
 """A name that means the session with the latest change."""
@@ -67,11 +67,10 @@ def find(
         raise RefoldError(f"no agent is named {agent!r}: use one of {', '.join(AGENTS)}, or all")
     base, env = _home_and_environment(home, environment)
     cache = SessionCache(cache_folder(base, env))
-    files = [
-        file
-        for name in (AGENTS if agent in (None, "all") else (str(agent),))
-        for file in list_session_files(name, base, env)
-    ]
+    names = AGENTS if agent in (None, "all") else (str(agent),)
+    files = [file for name in names for file in list_session_files(name, base, env)]
+    folders = tuple(f"{root}{os.sep}" for name in names for root in session_roots(name, base, env))
+    cache.forget_gone(folders, {file.path for file in files})
     try:
         sessions = _list_newest_first(files)[:limit]
         _read_in_parallel(sessions, cache)

@@ -8,7 +8,7 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -33,6 +33,9 @@ class SessionOverview:
     """Size of the last context that the provider reported."""
     compactions: int = 0
     problems: int = 0
+
+
+_NOTHING: Final = asdict(SessionOverview())
 
 
 def cache_folder(home: Path, env: Mapping[str, str]) -> Path:
@@ -70,13 +73,16 @@ class SessionCache:
 
     def put(self, path: str, changed_ns: int, size: int, overview: SessionOverview) -> None:
         """Remember the overview of a file."""
-        # empty fields are left out: a hundred thousand sessions are one JSON file (decision 0018)
-        self.files[path] = [
-            changed_ns,
-            size,
-            {key: value for key, value in asdict(overview).items() if value},
-        ]
+        # fields that say nothing are left out: a hundred thousand sessions are one JSON file (decision 0018)
+        fields = {key: value for key, value in asdict(overview).items() if value != _NOTHING[key]}
+        self.files[path] = [changed_ns, size, fields]
         self.changed = True
+
+    def forget_gone(self, folders: tuple[str, ...], listed: Container[str]) -> None:
+        """Forget files of these folders that are not there any more: no title outlives its session."""
+        for path in [path for path in self.files if path.startswith(folders) and path not in listed]:
+            del self.files[path]
+            self.changed = True
 
     def save(self) -> None:
         """Write the whole file or nothing; a folder that cannot be written to only costs time."""

@@ -489,12 +489,22 @@ def test_export_and_import_again(form, store):
     done = run_cli("export", FOLDED, "out", "--form", form)
     assert done.status == 0
     assert done.out.startswith("27 messages written to out: ")
-    assert run_cli("import", "copy", "out").out.startswith("27 messages said in copy")
+    assert run_cli("import", "counted", "out", "--json").json["folds"] == 1
+    assert run_cli("import", "copy", "out").out.startswith(
+        "27 messages said and 1 fold in copy; `refold show`"
+    )
     one = run_cli("show", FOLDED, "--json").json["messages"]
     two = run_cli("show", "copy", "--json").json["messages"]
     assert [each["message"] for each in one] == [each["message"] for each in two]
     again = run_cli("import", "copy", "out")
     assert (again.status, again.err.count("\n")) == (1, 1)
+
+
+def test_an_import_into_memory_promises_nothing(tmp_path):
+    history = tmp_path / "one.json"
+    history.write_text('[{"role": "user", "content": "hello"}]')
+    done = run_cli("import", "gone", history, "--store", "memory:")
+    assert done.out == "1 message said in gone; it ends with this command\n"
 
 
 def test_secrets_stay_out_of_an_export(address, monkeypatch):

@@ -63,5 +63,6 @@ def run(args: Namespace, screen: Screen) -> int:
         screen.json({"session": args.session, "messages": said, "folds": folds})
     else:
         what = format_count(said, "message") + " said" + f" and {format_count(folds, 'fold')}" * bool(folds)
-        screen.line(f"{what} in {screen.short(args.session, 60)}; `refold show` shows it")
+        after = "it ends with this command" if store.address == "memory:" else "`refold show` shows it"
+        screen.line(f"{what} in {screen.short(args.session, 60)}; {after}")
     return DONE

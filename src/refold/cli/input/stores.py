@@ -180,7 +180,8 @@ def store_source(name: str, source: "Source | None", file: str) -> tuple[Store, 
     store = open_store("memory:")
     try:
         if source is None:
-            return store, open_session(store, name).import_from(file), 0
+            session = open_session(store, name)
+            return store, session.import_from(file), len(session.folds())
         transcript, document = source.transcript, source.document
         session = open_session(store, name, format=document.format)
         if transcript is not None and document.format == transcript.format:

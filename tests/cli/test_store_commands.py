@@ -884,6 +884,12 @@ def test_commands_of_files_take_a_session_in_their_place(command):
     assert {**of_session, "file": ""} == {**of_file, "file": ""}
 
 
+def test_a_whole_session_has_its_system_prompt(one_store):
+    whole = run_cli("compact", "--session", FOLDED, "--whole", "--window", "128k").json
+    assert whole[0] == {"role": "system", "content": "You are brief."}
+    assert len(whole) == 1 + len(run_cli("show", FOLDED, "--all", "--json").json["messages"])
+
+
 @pytest.mark.parametrize(
     ("args", "said"),
     [

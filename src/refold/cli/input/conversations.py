@@ -28,7 +28,8 @@ def read_conversation_of(
         session = open_session(store, args.session)
         items = session.view()
         if whole:
-            items = [entry.value for entry in store.read(args.session, head.place, kinds=SAID)]
+            said = (entry.value for entry in store.read(args.session, head.place, kinds=SAID))
+            items = [*session.state.loaded.system, *said]
         wire, report = session.state.wire.name, session.state.accounting.report
     if not items:
         raise WrongUse(f"session {args.session!r} holds no messages: nothing was said in it yet")

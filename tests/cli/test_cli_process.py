@@ -252,3 +252,10 @@ def test_a_megabyte_is_measured_without_what_only_sessions_need():
     heavy += ("refold.policies.systems", "refold.core.facts", "refold.core.outputs", "refold.core.summaries")
     heavy += ("refold.transcripts.agents.codex", "refold.transcripts.find_sessions", "refold.formats.gemini")
     assert [name for name in loaded if name.startswith(heavy)] == []
+
+
+def test_the_size_of_a_transcript_loads_no_sessions():
+    """What its reports tell is found without the sessions that a replay needs."""
+    loaded = modules_loaded("measure", LONG.parent / "transcripts" / "claude-code.jsonl")
+    assert "refold.replay.recorded" in loaded
+    assert not {"refold.session", "refold.redaction", "refold.replay.player"} & loaded

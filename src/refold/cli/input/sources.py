@@ -74,7 +74,7 @@ class Source:
 
         How its reports grew tells their size.
         """
-        from refold.replay.recorded import Recorded  # slow to import, and few files have reports
+        from refold.replay.recorded import Recorded  # a list of messages has no reports
 
         if self.transcript is None:
             return 0

@@ -497,7 +497,9 @@ def test_a_model_at_an_address_is_the_model_and_has_no_price_at_a_server_of_ones
     """The chat asks the client, which knows the model alone; everything else has the whole address."""
     known = lookup("claude-sonnet-4-5")
     own = lookup("http://127.0.0.1:8080/v1/#claude-sonnet-4-5")
-    assert own == replace(known, price=None)
+    detail, price, _ = known.detail.partition("; price: ")
+    assert price, "the table names the source of the price, which the own server's window must not"
+    assert own == replace(known, price=None, detail=detail)
     assert lookup("https://models.example/v1#anthropic/claude-sonnet-4.5").tokens == known.tokens
     assert lookup("https://models.example/v1#claude-sonnet-4-5") == known
     assert lookup("responses:gpt-5") == lookup("openai:gpt-5")

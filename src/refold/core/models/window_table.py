@@ -106,8 +106,10 @@ class Table:
         if self.rule and (inferred := self.rule(name)):
             return Window(inferred, None, "table", model=name.spellings[0], provider=name.provider or "")
         window = self._find_row(name) or self.default(name.provider or name.maker)
+        if window is None or not name.address.startswith("http://"):
+            return window
         # A server of one's own sends no bill, whoever made the model.
-        return replace(window, price=None) if window and name.address.startswith("http://") else window
+        return replace(window, price=None, detail=window.detail.partition("; price:")[0])
 
     def default(self, provider: str | None) -> Window | None:
         """Return the window of a provider's unknown models."""

@@ -328,5 +328,5 @@ class TestNamedFormat:
 
 
 def test_a_plain_message_is_written_for_a_format_that_cannot_read_it():
-    assert formats.write_plain(get("gemini"), USER) == {"role": "user", "parts": [{"text": "hi"}]}
-    assert formats.write_plain(get("anthropic"), USER) is USER
+    assert formats.write_text(get("gemini"), USER) == {"role": "user", "parts": [{"text": "hi"}]}
+    assert formats.write_text(get("anthropic"), USER) is USER

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from copy import deepcopy
+from itertools import permutations
 from pathlib import Path
 
 import pytest
@@ -651,3 +652,64 @@ def test_thinking_blocks_between_calls_of_openai_change_no_format():
         session.say(said[3])
         assert session.prepare().messages == said
         assert session.state.wire.name == "openai"
+
+
+def boat_talk(turns):
+    found = [{"role": "user", "content": "My name is Ada. Never rename the harbour."}]
+    for turn in range(turns):
+        answer = f"Answer {turn}: " + "the boat lies at the quay. " * 12
+        question = f"Question {turn}: what of boat {turn}?"
+        found += [{"role": "assistant", "content": answer}, {"role": "user", "content": question}]
+    return found
+
+
+TEXTS = {
+    "openai": lambda text, _: text,
+    "gemini": lambda text, _: [{"text": text}],
+    "anthropic": lambda text, _: [{"type": "text", "text": text}],
+    "responses": lambda text, role: [
+        {"type": "input_text" if role == "user" else "output_text", "text": text}
+    ],
+    "converse": lambda text, _: [{"text": text}],
+}
+
+
+def write_in(name, messages):
+    key = "parts" if name == "gemini" else "content"
+    roles = {"user": "user", "assistant": "model" if name == "gemini" else "assistant"}
+    return [
+        {
+            **({"type": "message"} if name == "responses" else {}),
+            "role": roles[message["role"]],
+            key: TEXTS[name](message["content"], message["role"]),
+        }
+        for message in messages
+    ]
+
+
+AMBIGUOUS = {("responses", "openai"), ("responses", "anthropic")}
+"""The Responses API reads such messages as its own."""
+PAIRS = [pair for pair in permutations(TEXTS, 2) if pair not in AMBIGUOUS]
+
+
+@pytest.mark.parametrize(("before", "after"), PAIRS)
+def test_a_talk_goes_on_in_another_format(before, after, tmp_path):
+    """A program that changes its provider hands in the same words in another shape; every view is in it."""
+    address = f"sqlite:{tmp_path}/log.db"
+    with refold.open("k", store=address, window="2k") as session:
+        session.prepare(write_in(before, boat_talk(3)))
+        lists = [session.prepare(write_in(after, boat_talk(4))).messages]
+        lists.append(session.prepare(write_in(after, boat_talk(20))).messages)
+        assert session.folds()
+        assert session.recall("Ada harbour")
+        session.unfold()
+        lists.append(session.view())
+    with refold.open("k", store=address, window="2k") as session:
+        lists.append(session.prepare().messages)
+        assert [hit.number for hit in session.recall("Ada harbour")] == [1]
+        lists.append(session.original("#1"))
+    for messages in lists:
+        assert refold.validate(messages, format=after) == []
+    said = [message["content"] for message in boat_talk(20)]
+    assert [message.text for message in formats.get(after).parse(lists[2])] == said
+    assert [message.text for message in formats.get(after).parse(lists[-1])] == said[:1]

@@ -120,10 +120,10 @@ def detect(items: Sequence[Any], model: str | None = None, tools: Any = None) ->
     listed = tools if isinstance(tools, list | tuple) else [tools]
     fields = (name for tool in listed if isinstance(tool, dict) for name in _TOOL_FIELDS if name in tool)
     wire = get(_SCHEMES.get((model or "").partition(":")[0]) or _TOOL_FIELDS[next(fields, "function")])
-    default, reads_plain = get(DEFAULT), _reads_plain(wire.name)
+    default, is_read = get(DEFAULT), _reads_plain(wire.name)
     if items and items[0].get("role") == "system" and not wire.shape.system_inside:
         return default
-    odd = (one for one in items if not (reads_plain and _is_plain(one) and one["role"] != "developer"))
+    odd = (one for one in items if not (is_read and _is_plain(one) and one["role"] != "developer"))
     same = wire is default or all(_find_content(wire, one) == _find_content(default, one) for one in odd)
     return wire if same else default
 
@@ -174,10 +174,10 @@ def refuse_other(wire: Format, items: Sequence[Any], first: int = 0) -> None:
     """
     if wire.name not in _BUILT_IN:
         return
-    reads_plain = _reads_plain(wire.name)
+    is_read = _reads_plain(wire.name)
     for index, item in enumerate(items, first):
         is_plain = _is_plain(item)
-        if (reads_plain and is_plain) or wire.recognise(item):
+        if (is_read and is_plain) or wire.recognise(item):
             continue
         others = [_load_built_in(name) for name in _BUILT_IN if name != wire.name]
         looked_at = items if is_plain else [item]  # later messages may tell what a plain one is
@@ -190,15 +190,30 @@ def refuse_other(wire: Format, items: Sequence[Any], first: int = 0) -> None:
             raise FormatError(problem, path=f"messages[{index}]{path}")
 
 
-def write_plain(wire: Format, item: Any) -> Any:
-    """Return a plain message as a format writes it that cannot read it; any other as it is.
+def write_text(wire: Format, item: Any, stored: str = DEFAULT) -> Any:
+    """Return a message of text alone as a format writes it that cannot read it; any other as it is.
 
-    >>> write_plain(get("gemini"), {"role": "user", "content": "hi"})
+    stored   the name of the format that the message is in
+
+    >>> write_text(get("gemini"), {"role": "user", "content": "hi"})
     {'role': 'user', 'parts': [{'text': 'hi'}]}
     """
-    if not _is_plain(item) or wire.name not in _BUILT_IN or _reads_plain(wire.name):
+    is_plain = _is_plain(item)
+    if wire.name not in _BUILT_IN or (_reads_plain(wire.name) if is_plain else stored == wire.name):
         return item
-    return wire.render(get(DEFAULT).parse([item]))[0]
+    (message,) = get(DEFAULT if is_plain else stored).parse([item])
+    return wire.render([message])[0] if all(type(part) is Text for part in message.parts) else item
+
+
+def reads(wire: Format, items: Sequence[Any]) -> bool:
+    """True if a format reads these messages; most read plain ones, so that only others are looked at.
+
+    >>> reads(get("gemini"), [{"role": "user", "content": "hi"}])
+    False
+    """
+    if wire.name not in _BUILT_IN or _reads_plain(wire.name):
+        return True
+    return all(_find_content(wire, item) is not None for item in items)
 
 
 @cache

@@ -173,11 +173,12 @@ class SessionState:
         value = canonical.to_json(item) if isinstance(item, Message) else item
         return value if self.redact_stored is None else self.redact_stored(value)
 
-    def from_stored(self, entry: Entry) -> Any:
-        """Return a message of the log in the format of the conversation."""
-        if entry.beside.get("format") == canonical.FORMAT.name:
+    def from_stored(self, entry: Entry, wire: Format | None = None) -> Any:
+        """Return a message of the log in the format of the conversation, or in another one."""
+        stored = entry.beside.get("format", formats.DEFAULT)
+        if stored == canonical.FORMAT.name:
             return canonical.from_json(entry.value)
-        return entry.value
+        return formats.write_text(wire or self.wire, entry.value, stored)
 
 
 def _restore_fields(part: Any, before: Any) -> None:

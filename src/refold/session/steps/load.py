@@ -213,7 +213,7 @@ def _add_entries(state: SessionState, added: Sequence[Entry]) -> bool:
 
 def _write_item(state: SessionState, wire: Format, entry: Entry) -> Any:
     """Return a stored message as it is sent; its cache mark stood where the history ended then."""
-    return formats.write_plain(wire, split_cache_marks(state.from_stored(entry))[0])
+    return split_cache_marks(state.from_stored(entry, wire))[0]
 
 
 def load_at_head(
@@ -456,7 +456,9 @@ def _parse_view(
 def can_change_format(state: SessionState, wire: Format, new: Sequence[Any]) -> bool:
     """True if what was said can be read in the format of new messages; False if these can in its own."""
     try:
-        formats.refuse_other(wire, [formats.write_plain(wire, item) for item in state.loaded.items])
+        formats.refuse_other(
+            wire, [formats.write_text(wire, item, state.wire.name) for item in state.loaded.items]
+        )
     except FormatError as error:
         try:
             formats.refuse_other(state.wire, new)

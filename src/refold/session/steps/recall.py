@@ -10,6 +10,7 @@ from dataclasses import replace
 from itertools import accumulate, islice
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, get_args
 
+from refold import formats
 from refold.core.log.entries import AS_WRITTEN, NORMALISED, SAID, Entry, bare_name, is_name
 from refold.core.log.view import Folded, MessageRange, View
 from refold.core.messages.message import Message, Part, Role, ToolCall, ToolResult
@@ -17,7 +18,7 @@ from refold.core.messages.message_text import full_text
 from refold.core.messages.text_cutting import find_telling_word, fit_text
 from refold.core.messages.tool_pairs import link
 from refold.core.messages.transcript import default_layout
-from refold.errors import RefoldError
+from refold.errors import FormatError, RefoldError
 from refold.formats.shared.exported import subtract_ranges
 from refold.formats.shared.writing import is_only_results
 from refold.session.drivers import SessionFlow, StoreCall
@@ -184,8 +185,15 @@ def read_said(state: SessionState, ranges: Sequence[MessageRange]) -> SessionFlo
 
 
 def _parse_items(state: SessionState, items: Sequence[Any]) -> list[Message]:
-    """Return items as messages; read together, because a result without an id follows its call."""
-    parsed = iter(state.wire.parse([item for item in items if not isinstance(item, Message)]))
+    """Return items as messages; read together, because a result without an id follows its call.
+
+    What was said before the conversation changed its format is read one by one, each in its own.
+    """
+    plain = [item for item in items if not isinstance(item, Message)]
+    try:
+        parsed = iter(state.wire.parse(plain))
+    except FormatError:
+        parsed = (formats.detect([item]).parse([item])[0] for item in plain)
     return [item if isinstance(item, Message) else next(parsed) for item in items]
 
 

@@ -73,7 +73,10 @@ def take_in(state: SessionState, messages: Sequence[Any]) -> SessionFlow[bool]:
         compared = _compare_with_said(state, messages)
     try:
         fixed = _count_system_messages(state, messages)
-        wire = detect_format(state, _find_new(state, messages, fixed, compared))
+        new = _find_new(state, messages, fixed, compared)
+        wire = detect_format(state, new)
+        if wire.name != state.settings.format and not formats.reads(wire, new):  # plain messages have no mark
+            wire = formats.detect(new, state.settings.model)
     except FormatError:
         detect_format(state, messages).parse(messages)  # names the place in the caller's list
         raise

@@ -24,15 +24,23 @@ import subprocess
 import sys
 import tempfile
 import termios
+import threading
 import time
 from pathlib import Path
 from typing import Any
 
 MESSAGE = 1 << 20
 """Bytes of a request at most: arguments and environment."""
-ROOMS = ("refold.cli", "refold.calls", "refold.session", "refold.stores", "refold.remote", "refold.policies")
-NOT_LOADED = {"refold.cli.__main__", "refold.remote.mcp_server"}
-"""The program itself, which runs once, and what needs a library that takes a second to import."""
+ROOMS = (
+    *("refold.cli", "refold.calls", "refold.session", "refold.stores", "refold.remote", "refold.policies"),
+    *("refold.clients", "refold.replay"),
+)
+NOT_LOADED = {"refold.cli.__main__", "refold.clients.local.__main__", "refold.clients.local.host"} | {
+    "refold.remote.mcp_server"
+}
+"""Programs, which run once, and what needs a library that takes a second to import."""
+LIBRARY = "httpx2"
+"""What every client imports when it asks, where it is installed."""
 SERVERS = ("refold.gateway.running", "refold.inspector.running")
 """What to preload for a program that serves: libraries that take half a second to import."""
 LOCALE = ("LANG", "LC_ALL", "LC_CTYPE", "PYTHONIOENCODING", "PYTHONUTF8")
@@ -172,6 +180,8 @@ def load_rooms() -> None:
         for module in pkgutil.walk_packages(room.__path__, f"{name}."):
             if module.name not in NOT_LOADED:
                 importlib.import_module(module.name)
+    with contextlib.suppress(ModuleNotFoundError):
+        importlib.import_module(LIBRARY)
     gc.freeze()  # pages that no collection touches stay shared
 
 
@@ -213,6 +223,27 @@ def take_over(request: dict[str, Any], streams: list[int]) -> None:
     sys.argv = ["refold", *request["arguments"]]
 
 
+def leave_quickly(status: Any) -> None:
+    """End as Python does, but do not free a hundred megabytes object by object, which takes as long as the work.
+
+    Returns where Python itself has to tell something: a status in words, or an output that takes nothing.
+    """
+    if not isinstance(status, int | None):
+        return
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    try:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except (OSError, ValueError):
+        return
+    os._exit(status or 0)
+
+
 if __name__ == "__main__":
     serve(*(socket.socket(fileno=int(number)) for number in sys.argv[1:]))
-    runpy.run_module("refold.cli", run_name="__main__", alter_sys=True)
+    try:
+        runpy.run_module("refold.cli", run_name="__main__", alter_sys=True)
+    except SystemExit as end:
+        leave_quickly(end.code)
+        raise

@@ -8,6 +8,7 @@ A fork has the folder `0`, `1`, ... here to itself as its home; its output is in
 line for each page tells its status.
 """
 
+import gc
 import os
 import re
 import sys
@@ -17,6 +18,8 @@ from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
+
+from forked_program import leave_quickly
 
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
@@ -44,14 +47,18 @@ def main() -> None:
 
     warnings.simplefilter("error")
     warnings.filterwarnings("default", category=refold.RefoldWarning)
-    if len(pages) > 1:
+    is_forked = len(pages) > 1
+    if is_forked:
         for name in refold.__all__:
             getattr(refold, name)
+        gc.freeze()  # pages that no collection touches stay shared
         pages = fork_for_each(pages)
     for page in pages:
         namespace = {"__name__": "example"}
         for block in BLOCK.findall(Path(page).read_text(encoding="utf-8")):
             exec(compile(block, page, "exec"), namespace)
+        if is_forked:
+            leave_quickly(0)
 
 
 def fork_for_each(pages: list[str]) -> list[str]:

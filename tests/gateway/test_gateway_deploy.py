@@ -202,8 +202,7 @@ def make_root(folder):
     """The copied source and the folders of the image, and its variables with their places here."""
     state = folder / "var" / "lib" / "refold"
     state.mkdir(parents=True)
-    ignore = shutil.ignore_patterns("__pycache__")
-    shutil.copytree(ROOT / "src", folder / "src", ignore=ignore)
+    shutil.copytree(ROOT / "src", folder / "src")  # with what is compiled of it, as in the image
     variables = {name: value for name, value in image_variables().items() if name != "PATH"}
     places = {name: f"{folder}{variables[name]}" for name in ("XDG_CONFIG_HOME", "XDG_DATA_HOME")}
     return state, {**variables, **places, "REFOLD_SERVE_PORT": "0", "REFOLD_SERVE_TOKEN": TOKEN}

@@ -1,9 +1,12 @@
 """`make tour` runs from the repository alone and shows what it promises."""
 
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
+
+from forked_program import forking_command
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -15,8 +18,14 @@ def test_the_tour_shows_its_commands_and_ends_well(tmp_path):
         "HOME": str(tmp_path),
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
     }
+    script = f'refold() {{ {shlex.join(forking_command())} "$@"; }}\n. scripts/tour.sh'
     ran = subprocess.run(
-        ["sh", "scripts/tour.sh"], cwd=ROOT, env=env, capture_output=True, timeout=120, check=False
+        ["sh", "-c", script, "scripts/tour.sh"],
+        cwd=ROOT,
+        env=env,
+        capture_output=True,
+        timeout=120,
+        check=False,
     )
     out = ran.stdout.decode()
     assert ran.returncode == 0, ran.stderr.decode()

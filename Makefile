@@ -11,9 +11,9 @@ TRACED := $(addprefix tests/,core stages formats transcripts session/test_native
 	test_public_arguments.py $(patsubst %,calls/test_%.py,fits ask_boundary same_numbers outcome measure) \
 	policies/test_presets.py session/test_export.py)
 # each line is one process, two run at a time and the longest first: nothing is collected or compiled twice
-PLAIN := $(addprefix tests/,session cli clients remote stores torture adapters)
+PLAIN := $(addprefix tests/,session cli clients remote stores torture adapters testing)
 REST := $(filter-out $(TRACED) $(PLAIN) tests/__pycache__,$(patsubst %/,%,$(wildcard tests/*/ tests/test_*.py)))
-RUNS := 'plain $(REST)' 'traced $(TRACED)' 'plain tests/session' 'plain tests/cli' 'plain tests/adapters' \
+RUNS := 'plain $(REST)' 'traced $(TRACED)' 'plain tests/session' 'plain tests/cli' 'plain tests/adapters tests/testing' \
 	'plain tests/clients tests/remote' 'plain tests/stores tests/torture'
 # nothing is compiled that nobody imports: Python compiles at the first import, and keeps that
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
@@ -117,7 +117,7 @@ docs: setup            ## check lengths, links, examples and recorded outputs; b
 	$(BIN)/python scripts/check_docs.py
 	$(BIN)/python scripts/make_reference.py --check
 	$(BIN)/python scripts/make_views_page.py --check
-	$(BIN)/python -m pytest -q tests/test_docs.py tests/cli/test_cli_docs.py tests/cli/test_cli_replay.py tests/remote \
+	REFOLD_WHOLE=1 $(BIN)/python -m pytest -q tests/test_docs.py tests/cli/test_cli_docs.py tests/cli/test_cli_replay.py tests/remote \
 		tests/scripts/test_make_pictures.py tests/benchmarks/test_bench_report.py tests/benchmarks/test_bench_matrix.py
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
 	$(BIN)/mkdocs build --strict --quiet

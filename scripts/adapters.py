@@ -243,7 +243,10 @@ def run_suite(adapter: Adapter, python: Path, *, full: bool, chosen: str = "") -
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.xml"
         command = [str(python), "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--junitxml={report}"]
-        which = {"REFOLD_ADAPTER": adapter.name, **({"REFOLD_ADAPTERS": "full"} if full else {})}
+        which = {
+            "REFOLD_ADAPTER": adapter.name,
+            **({"REFOLD_ADAPTERS": "full", "REFOLD_WHOLE": "1"} if full else {}),
+        }
         done = subprocess.run(
             [*command, "--tb=short", "-k", chosen, *modules],
             cwd=ROOT,

@@ -17,13 +17,13 @@ from hypothesis import HealthCheck, settings
 
 from coverage_tracing import TRACING
 from refold.policies.systems import strategies
-from sample_sizes import cover_values, few_or_all
+from sample_sizes import WHOLE, choose_few, cover_values, few_or_all
 
 gc.disable()  # until all tests are collected: what imports make stays, and to look for what does not takes a seventh
 
 settings.register_profile(
     "tests",
-    max_examples=int(os.environ.get("REFOLD_EXAMPLES", few_or_all(6, 50))),
+    max_examples=int(os.environ.get("REFOLD_EXAMPLES", few_or_all(4, 50))),
     deadline=None,
     derandomize="REFOLD_EXAMPLES" not in os.environ,
     # mutation testing runs every test several times in one process; a loaded machine is slow
@@ -42,15 +42,25 @@ def _forgotten_strategies(monkeypatch):
 
 
 def pytest_collection_modifyitems(config, items):
-    """Leave out combinations of tests for which each value of a parameter is enough: the mark `each_value`."""
-    left_out = set()
+    """Leave to `make torture` what the marks `each_value`, `few_values` and `campaign` leave to it."""
+    kept = []
     for _, cases in groupby(items, key=lambda item: (item.parent, getattr(item, "originalname", item.name))):
-        group = list(cases)
-        if group[0].get_closest_marker("each_value"):
-            kept = {group[at] for at in cover_values(tuple(item.callspec._idlist) for item in group)}
-            left_out.update(item for item in group if item not in kept)
-    config.hook.pytest_deselected(items=list(left_out))
-    items[:] = [item for item in items if item not in left_out]
+        kept += choose_cases(list(cases))
+    chosen = set(kept)
+    config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
+    items[:] = kept
+
+
+def choose_cases(cases):
+    """Those of one test function that run here; somebody who names one case gets it."""
+    marks = {mark.name: mark for mark in cases[0].iter_markers()}
+    if "campaign" in marks and not WHOLE:
+        return []
+    if "each_value" in marks:
+        return [cases[at] for at in cover_values(tuple(case.callspec._idlist) for case in cases)]
+    if "few_values" in marks:
+        return [cases[at] for at in choose_few(cases[0].originalname, len(cases), *marks["few_values"].args)]
+    return cases
 
 
 def pytest_collection_finish():

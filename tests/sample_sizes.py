@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterable
 from itertools import combinations, product
 from typing import Any, TypeVar
+from zlib import crc32
 
 WHOLE = bool(os.environ.get("REFOLD_WHOLE"))
 _Case = TypeVar("_Case")
@@ -15,6 +16,17 @@ def sample(cases: Iterable[_Case], count: int) -> list[_Case]:
     if WHOLE or len(every) <= count:
         return every
     return [every[at * (len(every) - 1) // max(count - 1, 1)] for at in range(count)]
+
+
+def choose_few(name: str, cases: int, count: int) -> list[int]:
+    """The places of so many of the cases of a test, spread evenly; in `make torture` of all.
+
+    The name of the test decides where they begin: of tests that share a table, each tries other rows of it.
+    """
+    if WHOLE or cases <= count:
+        return list(range(cases))
+    begin = crc32(name.encode())
+    return sorted((begin + at * cases // count) % cases for at in range(count))
 
 
 def few_or_all(few: int, everything: int) -> int:

@@ -107,6 +107,7 @@ def run(command, folder, environment):
     )
 
 
+@pytest.mark.campaign
 def test_examples_pass_a_strict_type_checker(tmp_path):
     """Frameworks that are not installed count as untyped, as in mypy's settings for the adapters."""
     files = []

@@ -4,7 +4,7 @@ from itertools import combinations, product
 
 import pytest
 
-from sample_sizes import WHOLE, cover_pairs, cover_values, sample
+from sample_sizes import WHOLE, choose_few, cover_pairs, cover_values, sample
 
 AXES = ["abc", (1, 2, 3, 4), (False, True), ["x"]]
 
@@ -28,6 +28,13 @@ def test_a_sample_has_the_first_and_the_last():
     assert sample("ab", 5) == ["a", "b"]
 
 
+def test_tests_of_one_table_try_other_rows_of_it():
+    chosen = [choose_few(f"test_{number}", 6, 2) for number in range(40)]
+    assert {len(places) for places in chosen} == {6 if WHOLE else 2}
+    assert {place for places in chosen for place in places} == set(range(6))
+    assert choose_few("test", 2, 3) == [0, 1]
+
+
 @pytest.mark.parametrize("count", [1, 2, 3, 4])
 def test_each_value_of_every_axis_is_met(count):
     cases = list(product(*AXES[:count]))
@@ -44,3 +51,15 @@ def test_a_marked_test_runs_with_each_value(letter, number, request):
     here = [item for item in request.session.items if item.originalname == request.node.originalname]
     assert len(here) in (1, 6 if WHOLE else 3)  # one where somebody names one
     assert len(here) == 1 or {item.callspec.params["letter"] for item in here} == {"a", "b"}
+
+
+@pytest.mark.few_values(2)
+@pytest.mark.parametrize("number", range(5))
+def test_a_marked_test_runs_with_a_few_values(number, request):
+    here = [item for item in request.session.items if item.originalname == request.node.originalname]
+    assert len(here) in (1, 5 if WHOLE else 2)
+
+
+@pytest.mark.campaign
+def test_a_campaign_runs_in_make_torture():
+    assert WHOLE

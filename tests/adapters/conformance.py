@@ -5,8 +5,9 @@ An adapter's test module brings a `Case` (conformance_case.py) and inherits the 
     class TestLangChain(Conformance):
         case = LangChainCase()
 
-`make test` runs a talk of a dozen turns and the checks 1, 3, 4, 5, 7, 11 and 12. `make adapters`, or
-`REFOLD_ADAPTERS=full`, runs 40 turns and all twelve. The number in a test's name is that of the check.
+`make test` runs a talk of a dozen turns and the checks 1, 3, 4, 5, 7 and 12, `make torture` also 11 and all
+of 1 and 5. `make adapters`, or `REFOLD_ADAPTERS=full`, runs 40 turns and all twelve. The number in a test's
+name is that of the check.
 """
 
 import asyncio
@@ -121,6 +122,7 @@ class Conformance:
         """A tool that comes and goes would break the cached prefix."""
         assert all(request.tools == talked.requests[0].tools for request in talked.requests)
 
+    @pytest.mark.campaign
     def test_01_a_call_with_long_arguments_stays_valid(self, tmp_path):
         """Where it is shortened, what hangs on it goes or stays with it: signatures, reasoning, ids."""
         with (
@@ -177,6 +179,7 @@ class Conformance:
         self.skip_if("refusal_at_call")
         self._recover(running, self.case.modes[0])
 
+    @pytest.mark.campaign
     @pytest.mark.parametrize("in_stream", [False, True], ids=["status", "event"])
     def test_05_a_refusal_at_the_first_chunk_is_answered(self, running, in_stream):
         streamed = [mode for mode in self.case.modes if mode in {"stream", "astream"}]
@@ -412,6 +415,7 @@ class Conformance:
 
     # -- 11: off, and what Refold costs --------------------------------------------------------------------
 
+    @pytest.mark.campaign
     def test_11_a_policy_that_is_off_changes_no_request(self, plain, tmp_path):
         self.skip_if("off")
         with (

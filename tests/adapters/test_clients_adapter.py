@@ -442,7 +442,7 @@ def test_a_refusal_is_recovered_and_the_caller_sees_nothing(provider):
     assert count_requests(client) == 1
 
 
-@pytest.mark.each_value
+@pytest.mark.few_values(2)
 @pytest.mark.parametrize("in_stream", [False, True])
 @pytest.mark.parametrize("way", ["create", "stream", "raw", "streaming"])
 def test_a_refused_stream_is_begun_again_as_the_same_object(provider, in_stream, way):

@@ -164,6 +164,7 @@ def test_a_sound_agent_passes_in_this_harness(tmp_path):
     run_check(PlainAgent, "test_08_two_conversations_at_once_do_not_mix", tmp_path)
 
 
+@pytest.mark.few_values(3)
 @pytest.mark.parametrize(
     ("agent", "check"), FAULTS, ids=lambda each: getattr(each, "__name__", str(each)[:7])
 )

@@ -78,6 +78,7 @@ async def talk(agent, session, config, turns):
     return result
 
 
+@pytest.mark.few_values(1)
 @pytest.mark.parametrize("wire", ["responses", "openai"])
 def test_the_items_are_those_that_the_sdk_would_keep_itself(wire):
     """With folds and a refusal, the session gives what SQLiteSession gives without Refold."""
@@ -151,6 +152,7 @@ def test_an_agent_that_is_a_tool_has_a_conversation_of_its_own():
     assert len(names) == 3, "the items, what the agent was asked, and what the inner agent was asked"
 
 
+@pytest.mark.few_values(1)
 @pytest.mark.parametrize("streamed", [False, True])
 def test_an_agent_that_is_a_tool_recalls_from_its_own_conversation(streamed):
     session, steps, got = make_session(recall="folded"), iter(range(1, 20)), []
@@ -216,6 +218,7 @@ def keep_newest(data):
     return ModelInputData(input=items[last:], instructions=data.model_data.instructions)
 
 
+@pytest.mark.few_values(1)
 @pytest.mark.parametrize(
     "cut",
     [
@@ -238,6 +241,7 @@ def test_a_conversation_is_the_same_whatever_a_limit_or_a_filter_leaves(cut):
     assert session.session().recall("value of thing 1"), "what a limit left out is not found"
 
 
+@pytest.mark.few_values(1)
 @pytest.mark.parametrize("limit", [None, 4])
 def test_an_agent_that_is_a_tool_is_apart_in_every_run(limit):
     session = make_session(window=100_000)
@@ -414,6 +418,7 @@ def test_recall_may_wait_for_the_first_fold():
     assert provider.requests[-1].tool_names == ["look", "read_back"]
 
 
+@pytest.mark.few_values(1)
 @pytest.mark.parametrize("turn", [8, 9])
 def test_a_second_refusal_is_the_provider_s_error_and_is_logged(turn, caplog):
     session = make_session()

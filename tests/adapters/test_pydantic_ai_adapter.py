@@ -145,6 +145,7 @@ def test_a_long_talk_folds_and_the_history_is_as_without_refold(wire):
     assert texts == [p["content"] for message in mask(plain) for p in message["parts"] if "content" in p]
 
 
+@pytest.mark.few_values(1)
 @pytest.mark.parametrize("in_stream", [False, True])
 @pytest.mark.parametrize("wire", sample(WIRES, 1))
 def test_a_refusal_for_size_is_recovered_unseen(wire, in_stream):
@@ -164,6 +165,7 @@ def test_a_refusal_for_size_is_recovered_unseen(wire, in_stream):
         assert len(capability.session("t").folds()) == 1
 
 
+@pytest.mark.few_values(1)
 @pytest.mark.parametrize("turn", [5, 6])
 def test_a_second_refusal_is_the_frameworks_error_with_ours_as_its_cause(turn):
     async def run(agent):
@@ -398,6 +400,7 @@ def test_an_edited_message_begins_a_branch():
     assert session.recall("thing 4"), "the branch that was left is gone"
 
 
+@pytest.mark.few_values(1)
 @pytest.mark.parametrize("wire", WIRES)
 def test_pictures_papers_and_signed_thinking_are_sent_whole_or_not_at_all(wire):
     capability = make_refold(window=12_000)

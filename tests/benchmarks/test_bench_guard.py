@@ -90,6 +90,7 @@ def test_the_committed_baseline_can_be_compared():
     assert {finding.verdict for finding in guard.compared(baseline, baseline)} == {"kept"}
 
 
+@pytest.mark.campaign
 def test_counts_of_our_work_repeat():
     one = instructions.counted(names=("decide",), instructions=())
     assert one == instructions.counted(names=("decide",), instructions=())
@@ -114,6 +115,7 @@ def test_some_steps_are_measured_anew_and_the_others_stay(tmp_path):
     assert speed.before(path, speed.ALL) == {"rows": [], "memory": [], "weight": []}
 
 
+@pytest.mark.campaign
 def test_our_own_figures_come_without_peers(monkeypatch, tmp_path):
     """With a conversation of twenty messages, and one run of each."""
     measured, out = speed.measured, tmp_path / "speed.json"

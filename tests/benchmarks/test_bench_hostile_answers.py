@@ -20,6 +20,7 @@ CHOSEN = (
 )
 
 
+@pytest.mark.few_values(3)
 @pytest.mark.parametrize("name", CHOSEN)
 def test_twice_the_answer_is_twice_the_work(name):
     def make_work(size):
@@ -29,6 +30,7 @@ def test_twice_the_answer_is_twice_the_work(name):
     assert_linear(make_work, 2_000)
 
 
+@pytest.mark.few_values(3)
 @pytest.mark.parametrize("name", PATTERNS)
 def test_no_pattern_makes_a_search_hang(name):
     answer = hostile_answers.make_answer(PATTERNS[name], 20_000, begins_well=False)

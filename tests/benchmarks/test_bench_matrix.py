@@ -44,6 +44,7 @@ def test_every_policy_has_a_column(monkeypatch, tmp_path):
     assert [column["way"] for column in columns] == list(matrix.POLICIES)
 
 
+@pytest.mark.campaign
 def test_the_program_writes_json(tmp_path):
     out = tmp_path / "m.json"
     words = ["-m", "bench.matrix", "--peers", "none", "--only", "opal", "--case", "E3", "--json", str(out)]
@@ -86,10 +87,12 @@ def test_the_page_says_who_survives_where_ours_does_not():
     assert "- policy `refold`: langchain trim (B4)." in page.written({**about, "columns": columns}, CASES)
 
 
+@pytest.mark.campaign
 def test_every_thread_that_links_is_cited():
     assert set(page.OWNERS) <= {issue for case in CASES for issue in case.issues}
 
 
+@pytest.mark.campaign
 def test_the_committed_pages_are_those_of_the_committed_results():
     """After a new run of the matrix both pages are written again."""
     found = json.loads(matrix.RESULTS.read_text(encoding="utf-8"))

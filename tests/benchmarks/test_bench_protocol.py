@@ -40,6 +40,7 @@ def test_how_an_answer_ended_arrives_too(peer):
     assert reply["error"] == "ValueError: ended by tool_calls with 2 calls"
 
 
+@pytest.mark.few_values(2)
 @pytest.mark.parametrize("kind", ["timeout", "server", "overflow"])
 def test_a_model_that_fails_raises_in_the_peer(peer, kind):
     reply = peer.call("fold", messages=TALK, budget=100, model=lambda _prompt: {"error": kind})

@@ -57,6 +57,7 @@ def test_an_answer_counts_if_it_contains_the_right_one():
     assert not questions.contains_answer("It was 125 postcards.", "25")
 
 
+@pytest.mark.campaign
 def test_a_tail_answers_what_was_said_late_and_recall_what_was_said_early(monkeypatch, tmp_path):
     result = run_program(monkeypatch, tmp_path, "--share", "0.1")
     right = {(each["method"], each["question"]): each["is_right"] for each in result["answers"]}
@@ -69,6 +70,7 @@ def test_a_tail_answers_what_was_said_late_and_recall_what_was_said_early(monkey
     assert right["refold and recall", early]
 
 
+@pytest.mark.campaign
 def test_every_view_has_the_same_tokens(monkeypatch, tmp_path):
     result = run_program(monkeypatch, tmp_path, "--share", "0.1", "--share", "0.25")
     for each in result["answers"]:

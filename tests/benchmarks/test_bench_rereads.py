@@ -108,6 +108,7 @@ def dataset():
     return Dataset(runs=[Run("run", messages)])
 
 
+@pytest.mark.campaign
 def test_all_methods_are_counted_at_the_same_folds(dataset):
     counts = rereads.measure(dataset, (8_000,))
     folds = {method: [each for each in counts if each.method == method] for method in rereads.METHODS}
@@ -123,6 +124,7 @@ def test_all_methods_are_counted_at_the_same_folds(dataset):
     assert rows["refold"]["needed"] == rows["tail"]["needed"] > 0
 
 
+@pytest.mark.campaign
 def test_the_program_writes_the_table_and_names_windows_without_folds(dataset, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(rereads, "read_dataset", lambda path: dataset)
     words = ["data", "--window", "8000", "--window", "1000000", "--json", str(tmp_path / "out.json")]

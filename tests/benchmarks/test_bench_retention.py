@@ -71,6 +71,7 @@ def small(monkeypatch, tmp_path):
     return data
 
 
+@pytest.mark.campaign
 def test_the_comparison_runs_and_its_tables_come_back(small, monkeypatch, tmp_path, capsys):
     file = tmp_path / "out" / "peers.json"
     monkeypatch.setattr(sys, "argv", ["retention", str(small), "--json", str(file)])
@@ -89,6 +90,7 @@ def test_the_comparison_runs_and_its_tables_come_back(small, monkeypatch, tmp_pa
     assert "gone x (" in text
 
 
+@pytest.mark.campaign
 def test_one_kind_of_measure_leaves_the_others_rows_in_the_file(small, monkeypatch, tmp_path):
     file = tmp_path / "peers.json"
     file.write_text(

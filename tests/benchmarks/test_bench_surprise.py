@@ -274,6 +274,7 @@ def test_several_processes_give_the_same_views_in_order():
     assert list(processes.map_in_processes(str.upper, ["a", "b", "c"], 2)) == ["A", "B", "C"]
 
 
+@pytest.mark.campaign
 def test_summaries_are_written_by_the_reader_and_stand_in_the_view(cases):
     reader = WordReader(reply=lambda prompt: "The parser was ported up to value_3 by hand.")
     views = surprise.Views([PreparedCase(case, {}, case.prefix) for case in cases])
@@ -297,6 +298,7 @@ def test_a_plain_summary_is_asked_for_what_left_in_parts_that_the_reader_takes(c
     assert not any("line_19" in prompt.text for prompt in reader.prompts)
 
 
+@pytest.mark.campaign
 def test_a_session_that_folds_shows_the_summary_that_the_reader_wrote(cases):
     """The size of the window decides; a window that holds the prefix has no row."""
     reader = WordReader(reply=lambda prompt: "The parser was ported up to value_3 by hand.")
@@ -351,6 +353,7 @@ def test_a_prompt_has_the_chat_template():
     )
 
 
+@pytest.mark.campaign
 def test_the_program_writes_one_table_for_each_reader(tmp_path, monkeypatch, capsys):
     (tmp_path / "run.json").write_text(json.dumps(make_run().messages))
     monkeypatch.setattr(

@@ -300,6 +300,7 @@ ODD = {
 }
 
 
+@pytest.mark.few_values(3)
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ODD)
 def test_what_is_no_text_leaves_the_next_stage_to_do_it(name):
@@ -325,6 +326,7 @@ def test_the_reason_names_the_fault(name, told):
     assert told in compact(lambda _: ODD[name]).reason
 
 
+@pytest.mark.few_values(2)
 @pytest.mark.parametrize(
     "field",
     [
@@ -344,6 +346,7 @@ def test_odd_reports_beside_a_good_summary_are_ignored(field):
     assert all(call.estimated and 0 < call.prompt_tokens < 100_000 for call in calls)
 
 
+@pytest.mark.few_values(2)
 @pytest.mark.parametrize("mark", ["\ud800", "\x00", "\x1b[31m", "\x1b", "\x07", "\x9b"])
 def test_a_summary_can_be_sent_whatever_characters_the_model_wrote(mark):
     session = refold.open("t", store="memory:", window=4_000, ask=lambda _: GOOD.replace(" ", f" {mark}", 9))

@@ -82,6 +82,7 @@ OURS = [user("read it"), call("read", path="a.py"), result("c1", OLD), *(user(OL
 SHAPES = {"openai": CHAT, "responses": RESPONSES, "anthropic": ANTHROPIC, "gemini": GEMINI, "refold": OURS}
 
 
+@pytest.mark.few_values(3)
 @pytest.mark.parametrize(("name", "messages"), SHAPES.items(), ids=SHAPES)
 @pytest.mark.parametrize("ask", [None, model_of()], ids=["no model", "model"])
 def test_what_comes_back_has_the_shape_that_went_in(name, messages, ask):
@@ -92,6 +93,7 @@ def test_what_comes_back_has_the_shape_that_went_in(name, messages, ask):
     assert {type(message) for message in outcome.messages} == {type(messages[0])}
 
 
+@pytest.mark.few_values(2)
 @pytest.mark.parametrize(("name", "messages"), SHAPES.items(), ids=SHAPES)
 def test_untouched_messages_are_the_very_objects(name, messages):
     """House law 2."""
@@ -105,6 +107,7 @@ def test_untouched_messages_are_the_very_objects(name, messages):
     assert outcome.messages[-1] is messages[-1]
 
 
+@pytest.mark.few_values(2)
 @pytest.mark.parametrize(("name", "messages"), SHAPES.items(), ids=SHAPES)
 def test_what_is_given_is_not_changed(name, messages):
     before = json.dumps(messages, default=repr)
@@ -356,6 +359,7 @@ def test_the_window_of_a_model_limits_every_request():
     assert all(refold.count(ask) + refold.count(ask.system) + ask.max_tokens <= 1_500 for ask in model.asked)
 
 
+@pytest.mark.few_values(2)
 @pytest.mark.parametrize("window", [None, 0, -1, "100k", True])
 def test_a_window_that_a_model_does_not_tell_is_that_of_the_conversation(window):
     model = Scripted(TOLD, window=window)

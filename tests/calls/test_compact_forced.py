@@ -60,6 +60,7 @@ def says_truncated(messages):
     return any(TRUNCATION_MARKER in str(message) for message in messages)
 
 
+@pytest.mark.few_values(2)
 @pytest.mark.parametrize("window", WINDOWS)
 def test_everything_that_leaves_was_given_to_the_model(window):
     """At every fill: the summary stands for it, and no notice claims that the window was full."""
@@ -72,6 +73,7 @@ def test_everything_that_leaves_was_given_to_the_model(window):
     assert not says_truncated(outcome.messages)
 
 
+@pytest.mark.few_values(2)
 @pytest.mark.parametrize("window", WINDOWS)
 def test_the_same_holds_in_an_event_loop(window):
     model = Model()
@@ -84,6 +86,7 @@ def test_the_same_holds_in_an_event_loop(window):
     assert untold(talk(), outcome, model.asked) == []
 
 
+@pytest.mark.few_values(2)
 @pytest.mark.parametrize("window", WINDOWS)
 def test_the_same_holds_on_the_command_line(window, tmp_path, capsys):
     source, out = tmp_path / "talk.json", tmp_path / "out.json"
@@ -99,6 +102,7 @@ def test_the_same_holds_on_the_command_line(window, tmp_path, capsys):
     assert SUMMARY in str(kept)
 
 
+@pytest.mark.few_values(2)
 @pytest.mark.parametrize("window", WINDOWS)
 def test_the_same_holds_in_a_session(window):
     model = Model()
@@ -275,7 +279,7 @@ def test_a_named_target_that_cannot_be_met_is_come_near_to():
     assert "over the target of 120" in outcome.reason
 
 
-@pytest.mark.each_value
+@pytest.mark.few_values(2)
 @pytest.mark.parametrize("target", range(600, 3_000, 400))
 @pytest.mark.parametrize("ask", [None, Model()])
 def test_a_named_target_has_room_for_the_turns_that_a_format_needs(target, ask):

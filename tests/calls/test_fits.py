@@ -214,6 +214,7 @@ def test_a_notebook_tells_the_room_from_the_target():
 # -- what no compaction can help ---------------------------------------------------------------------------
 
 
+@pytest.mark.few_values(3)
 @pytest.mark.parametrize("force", [False, True])
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize(

@@ -28,6 +28,7 @@ def numbers(budget):
     return (budget.window, budget.room, budget.trigger_tokens, budget.used, budget.should_compact)
 
 
+@pytest.mark.few_values(40)
 @pytest.mark.parametrize("usage", USAGES)
 @pytest.mark.parametrize("model", ["gpt-4.1", "claude-sonnet-4-5", "gemini-2.5-pro", None])
 @pytest.mark.parametrize("policy", presets.names())
@@ -49,6 +50,7 @@ def test_every_call_gives_the_same_numbers(policy, model, usage):
     assert {numbers(budget) for budget in (measured, planned, ready.budget, own)} == {numbers(measured)}
 
 
+@pytest.mark.few_values(2)
 @pytest.mark.parametrize("model", ["gpt-4-turbo", "gpt-5", "claude-3-haiku-20240307", "responses:gpt-5"])
 def test_a_models_own_size_that_is_given_changes_no_number(model):
     """It replaces the size alone: the longest answer, the limit for input and the price are the model's."""
@@ -61,7 +63,7 @@ def test_a_models_own_size_that_is_given_changes_no_number(model):
     assert refold.plan(TALK, force=True, **options).money_now == own.money_now is not None
 
 
-@pytest.mark.each_value
+@pytest.mark.few_values(2)
 @pytest.mark.slow
 @pytest.mark.parametrize("model", ["gpt-4.1", "claude-sonnet-4-5", "nobody-knows-me"])
 @pytest.mark.parametrize("window", [None, "64k", "1m"])

@@ -140,6 +140,7 @@ def find_needle(messages):
     return "NEEDLE7" in json.dumps(messages)
 
 
+@pytest.mark.few_values(2)
 @SOME
 def test_the_newest_result_is_shortened_to_the_window(name, history):
     before = json.dumps(history)
@@ -155,6 +156,7 @@ def test_the_newest_result_is_shortened_to_the_window(name, history):
     assert json.dumps(history) == before
 
 
+@pytest.mark.few_values(2)
 @SOME
 def test_a_refused_prompt_is_sent_again_smaller(name, history):
     with refold.open("talk", store="memory:", window=200_000, format=name) as session:
@@ -164,7 +166,7 @@ def test_a_refused_prompt_is_sent_again_smaller(name, history):
         assert refold.measure(observed.messages, window=200_000, format=name).used < used
 
 
-@pytest.mark.each_value
+@pytest.mark.few_values(2)
 @SOME
 @pytest.mark.parametrize("target", [2_000, 8_000])
 def test_an_older_result_fills_the_target(name, history, target):
@@ -174,6 +176,7 @@ def test_an_older_result_fills_the_target(name, history, target):
     assert find_needle(outcome.messages)
 
 
+@pytest.mark.few_values(3)
 @EVERY
 def test_the_summariser_reads_the_words(name, history):
     small = json.loads(json.dumps(history).replace(json.dumps(LOG)[1:-1], "the pilot says NEEDLE7"))

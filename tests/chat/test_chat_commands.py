@@ -520,6 +520,7 @@ def test_checkpoint_and_rewind():
 PROMISE = "Future /compact will condense from here to end of current thread."
 
 
+@pytest.mark.few_values(3)
 @pytest.mark.parametrize("policy", [*presets.PRESETS, "truncate"])
 def test_a_checkpoint_promises_what_compact_does(policy):
     promised = policy in ("umwelten", "truncate")

@@ -43,7 +43,7 @@ def chat(provider, monkeypatch, lines, *args):
     return run_cli("chat", *named, *args)
 
 
-@pytest.mark.each_value
+@pytest.mark.few_values(3)
 @pytest.mark.parametrize("numbers", [False, True], ids=["no numbers", "numbers"])
 @pytest.mark.parametrize("policy", POLICIES)
 def test_every_question_is_answered(policy, numbers, monkeypatch):

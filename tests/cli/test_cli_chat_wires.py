@@ -43,6 +43,7 @@ def sent(provider, at):
     return wire, [item for item in request.json[KEYS[wire]] if item.get("role") != "system"]
 
 
+@pytest.mark.few_values(2)
 @pytest.mark.parametrize("wire", list(FORMATS))
 def test_tools_go_round_on_every_wire(provider, chat, wire):
     provider.script = [says("Wait.", calls=1, finish="tool_calls"), says("Done.", usage=None)]
@@ -56,7 +57,7 @@ def test_tools_go_round_on_every_wire(provider, chat, wire):
     assert "read_file" in str(provider.seen[0].json["tools"])
 
 
-@pytest.mark.each_value
+@pytest.mark.few_values(2)
 @pytest.mark.parametrize("begun", ["chat", "responses", "anthropic", "gemini"])
 @pytest.mark.parametrize("other", ["compatible", "responses", "anthropic", "gemini"])
 def test_a_session_goes_on_with_another_provider(provider, chat, begun, other):

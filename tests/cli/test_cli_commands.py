@@ -66,6 +66,7 @@ def test_measure_keeps_within_the_columns(columns, monkeypatch):
         assert "openai · 416 messages · policy refold" in " ".join(shown.split())
 
 
+@pytest.mark.few_values(3)
 @pytest.mark.parametrize(
     "command",
     [
@@ -484,6 +485,7 @@ def test_compact_asks_a_program(large, model, tmp_path):
     assert "berths" in (tmp_path / "asked.txt").read_text()
 
 
+@pytest.mark.few_values(2)
 @pytest.mark.parametrize(
     ("program", "said"),
     [

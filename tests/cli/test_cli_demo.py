@@ -28,6 +28,7 @@ def test_in_a_pipe_it_is_plain_lines_and_nothing_waits():
     assert after > before
 
 
+@pytest.mark.few_values(1)
 @pytest.mark.parametrize(
     ("missing", "extras"), [(("httpx2",), "clients"), (("prompt_toolkit", "httpx2"), "chat,clients")]
 )

@@ -16,6 +16,8 @@ from pathlib import Path
 import pytest
 from cli_running import ANTHROPIC, LONG, PROGRAM, modules_loaded, process, saved, started, talk, terminal
 
+from sample_sizes import sample
+
 
 def test_the_console_script_and_the_module_are_one_program():
     script = Path(sys.executable).with_name("refold")
@@ -32,6 +34,7 @@ def test_a_pipe_is_clean():
     assert done.err == ""
 
 
+@pytest.mark.few_values(1)
 @pytest.mark.parametrize("env", [{"TERM": "dumb"}, {"LANG": "C"}])
 def test_a_plain_terminal_shows_the_letters_of_other_languages(env):
     """The stream takes UTF-8: only our own bars and arrows are spelt."""
@@ -135,7 +138,7 @@ def test_an_output_that_takes_nothing_is_told(where):
     if where == "/dev/full" and not Path(where).exists():
         pytest.skip("this system has no /dev/full")
     saved("a.json", talk(1))
-    for args in ("measure a.json", "compact a.json", "--help", "plan --help", "--version"):
+    for args in sample(("measure a.json", "compact a.json", "--help", "plan --help", "--version"), 3):
         command = f"{sys.executable} -m refold.cli {args} >{where}"
         ran = subprocess.run(["sh", "-c", command], capture_output=True, timeout=HANG, check=False)
         assert ran.returncode == 1

@@ -204,6 +204,7 @@ def test_a_terminal_shows_colours_and_how_far_it_is(talk):
     assert "\x1b[" not in terminal("replay", talk, "--window", "8k", "--no-color").out.replace("\x1b[2K", "")
 
 
+@pytest.mark.few_values(1)
 @pytest.mark.parametrize("priced", [True, False])
 def test_every_cell_of_a_table_stands_under_its_title(talk, priced):
     """Also where a cell is empty, and where there is no price."""

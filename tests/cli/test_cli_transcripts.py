@@ -54,6 +54,7 @@ COMMANDS = [
 ]
 
 
+@pytest.mark.few_values(2)
 @pytest.mark.parametrize("name", FILES)
 def test_every_command_takes_every_transcript_and_changes_none(files, name):
     path = files / name

@@ -204,6 +204,7 @@ def test_the_view_in_another_shape_goes_on_to_other_commands(store):
     assert isinstance(done.json, list)
 
 
+@pytest.mark.few_values(3)
 @pytest.mark.parametrize(
     "args",
     [
@@ -228,6 +229,7 @@ def test_wrong_use_is_one_line(args, one_store):
     assert done.err.count("\n") == 1
 
 
+@pytest.mark.few_values(3)
 @pytest.mark.parametrize(
     "args",
     [
@@ -282,6 +284,7 @@ def test_a_folder_is_called_one(command, one_store):
     )
 
 
+@pytest.mark.few_values(3)
 @pytest.mark.parametrize("args", COMMANDS_OF_A_SESSION, ids=" ".join)
 def test_a_session_nobody_has_is_one_line(args, one_store):
     store = one_store
@@ -484,6 +487,7 @@ def test_checkpoints_of_every_branch_are_listed(store):
 # -- files -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.few_values(2)
 @pytest.mark.parametrize("form", ["ripple", "neurolink"])
 def test_export_and_import_again(form, store):
     done = run_cli("export", FOLDED, "out", "--form", form)
@@ -536,6 +540,7 @@ def test_a_tagged_list_is_imported_with_its_fold(store):
     assert f"{len(hidden) + 1} seen" in run_cli("show", "tagged").out
 
 
+@pytest.mark.few_values(2)
 @pytest.mark.parametrize("file", [LONG, ANTHROPIC], ids=["openai", "anthropic"])
 def test_a_list_of_messages_becomes_a_session(file, address, monkeypatch):
     monkeypatch.setenv("REFOLD_STORE", address)
@@ -608,6 +613,7 @@ def test_a_sound_store(store):
     assert (data["sound"], data["troubles"], data["salvaged"]) == (True, [], None)
 
 
+@pytest.mark.few_values(2)
 @pytest.mark.parametrize("scheme", ["sqlite", "jsonl"])
 def test_a_damaged_store_is_told_and_salvaged(scheme, store, tmp_path):
     whole = b" 7: " + b"harbour " * 30  # no fold has the message whole
@@ -675,6 +681,7 @@ def test_a_file_that_is_no_store():
         assert "Traceback" not in done.err + done.out
 
 
+@pytest.mark.few_values(2)
 @pytest.mark.parametrize("share", [0.2, 0.5, 0.9, 0.95])
 def test_a_file_that_was_cut_is_salvaged(share):
     with contextlib.closing(refold.open_store("sqlite:whole.db")) as store:
@@ -856,6 +863,7 @@ def test_results_as_data(one_store):
 STORED = (("show", "--brief"), ("folds",), ("recall", "the failing test"), ("diff",), ("checkpoint", "here"))
 
 
+@pytest.mark.few_values(2)
 @pytest.mark.parametrize("command", STORED, ids=lambda command: command[0])
 def test_every_command_takes_the_session_as_an_option(command):
     """One store and one session option, with the same names and the same meaning, everywhere."""
@@ -868,6 +876,7 @@ def test_every_command_takes_the_session_as_an_option(command):
     assert run_cli(name, *rest, *store, "--session=task") == placed
 
 
+@pytest.mark.few_values(2)
 @pytest.mark.parametrize(
     "command",
     [("measure",), ("plan", "--window", "32k"), ("compact", "--window", "32k"), ("validate",)],
@@ -929,6 +938,7 @@ def test_what_is_no_conversation_makes_no_store(kind, tmp_path):
     assert not Path("new.db").exists()
 
 
+@pytest.mark.few_values(2)
 @pytest.mark.parametrize("name", ["claude-code:8463", str(LONG)])
 @pytest.mark.parametrize("command", [["unfold"], ["rewind", "#1"], ["checkpoint", "here"]])
 def test_a_file_is_imported_before_it_is_changed(command, name):
@@ -951,6 +961,7 @@ def test_a_store_that_cannot_be_made_is_not_told_as_made(store, monkeypatch):
         assert done.err.startswith("refold: there is no folder ")
 
 
+@pytest.mark.few_values(1)
 @pytest.mark.parametrize("store", ["sqlite:work.db", "jsonl:logs"])
 def test_an_import_that_is_interrupted_leaves_a_whole_session_or_none(store):
     """Ctrl-C comes while the store is written."""

@@ -49,6 +49,7 @@ def sent(seen):
     return next(seen.json[key] for key in ("messages", "contents", "input") if key in seen.json)
 
 
+@pytest.mark.few_values(2)
 def test_the_loop_of_the_page(provider, client, wire, capsys):
     provider.script = [sends(CALLS[wire]()), status(400, VLLM), says("It is empty.")]
     ran = []
@@ -87,6 +88,7 @@ def honest(raw):
     return behave
 
 
+@pytest.mark.few_values(2)
 def test_a_long_talk_folds_by_itself_and_stays_valid(provider, client, wire):
     words = stream("chat" if wire == "compatible" else wire, "Done with that. " * 30)
     provider.script = [honest(CALLS[wire]()), honest(words)] * 40

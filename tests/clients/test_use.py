@@ -32,6 +32,7 @@ def who(request, provider):
     }[request.param]
 
 
+@pytest.mark.few_values(2)
 def test_a_compaction_asks_whoever_is_named(provider, who):
     outcome = refold.compact(HISTORY, ask=who, window=8_000, force=True)
     assert SUMMARY in outcome.summary

@@ -53,6 +53,7 @@ def ground(count, seed=3):
     return WorkPool(make_attacks(count, seed), _make_work(seed), (1, 3))
 
 
+@pytest.mark.few_values(2)
 @pytest.mark.parametrize(
     "summariser",
     [

@@ -50,6 +50,7 @@ def test_a_model_that_fails_is_told_to_the_peer(started):
     assert started().fold(TALK, 100, model)[1]["content"] == "failed: out of order"
 
 
+@pytest.mark.few_values(2)
 @pytest.mark.parametrize(
     ("mode", "words"),
     [

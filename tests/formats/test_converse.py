@@ -246,6 +246,7 @@ def long_history():
     return history[:-1]
 
 
+@pytest.mark.few_values(2)
 @pytest.mark.slow
 @pytest.mark.parametrize("target", sample(range(500, 6000, 500), 4))
 def test_a_compacted_history_has_no_broken_pair(target):

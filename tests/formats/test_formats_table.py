@@ -89,6 +89,7 @@ class TestGet:
     def test_a_format_is_itself(self):
         assert get(PLUGGED) is PLUGGED
 
+    @pytest.mark.few_values(2)
     @pytest.mark.parametrize("name", ["nobody", "", None, 5])
     def test_an_unknown_name_is_refused_with_the_known_ones(self, name):
         with pytest.raises(FormatError) as caught:

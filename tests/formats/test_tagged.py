@@ -268,9 +268,10 @@ class TestSessions:
     @pytest.mark.slow
     def test_thousands_of_nested_folds_do_not_hang(self):
         items = [said("0", condenseParent="0")]
-        items += [summary(str(n), condenseParent=str(n + 1)) for n in range(5_000)]
+        count = few_or_all(2_000, 5_000)
+        items += [summary(str(n), condenseParent=str(n + 1)) for n in range(count)]
         exported = from_tagged(items)
-        assert len(exported.folds) == 5_001
+        assert len(exported.folds) == count + 1
 
 
 def session():

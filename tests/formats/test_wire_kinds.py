@@ -110,6 +110,7 @@ CASES = [
 ]
 
 
+@pytest.mark.few_values(3)
 @pytest.mark.slow
 @pytest.mark.parametrize(("wire", "kind", "sample"), CASES)
 def test_every_kind_is_sent_as_it_came(wire, kind, sample):
@@ -124,6 +125,7 @@ def test_every_kind_is_sent_as_it_came(wire, kind, sample):
         assert [problem for problem in refold.validate(history, wire) if problem.rule != "open-call"] == []
 
 
+@pytest.mark.few_values(3)
 @pytest.mark.parametrize(("wire", "kind", "sample"), CASES)
 def test_no_kind_is_taken_for_another_format(wire, kind, sample):
     """A list is recognised as its own format, or shows none; a text block alone shows none."""

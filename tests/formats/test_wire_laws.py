@@ -54,6 +54,7 @@ def test_every_example_is_rebuilt_to_the_byte_from_its_own_parts(name):
     assert [encoded(item) for item in wire.render(touched)] == [encoded(item) for item in EXAMPLES[name]]
 
 
+@pytest.mark.few_values(2)
 @pytest.mark.slow
 @EVERY
 @given(data=st.data())
@@ -66,6 +67,7 @@ def test_any_items_round_trip_to_the_byte_or_are_refused_with_a_path(name, data)
     assert encoded(items) == before
 
 
+@pytest.mark.few_values(2)
 @pytest.mark.slow
 @EVERY
 @given(data=st.data())
@@ -78,6 +80,7 @@ def test_any_item_is_rebuilt_from_its_own_parts(name, data):
         assert [encoded(written) for written in formats.get(name).render([touched])] == [encoded(item)]
 
 
+@pytest.mark.few_values(2)
 @pytest.mark.slow
 @EVERY
 @given(data=st.data())
@@ -94,6 +97,7 @@ def test_checking_and_recognising_never_fail(name, data):
         assert error.path.startswith("messages")  # noqa: PT017  # the alternative is no error at all
 
 
+@pytest.mark.few_values(2)
 @EVERY
 @given(data=st.data())
 def test_whatever_was_read_can_be_written_in_every_other_format(name, data):
@@ -107,6 +111,7 @@ def test_whatever_was_read_can_be_written_in_every_other_format(name, data):
             wire.parse(json.loads(encoded(items)))
 
 
+@pytest.mark.few_values(2)
 @EVERY
 @given(data=st.data())
 def test_parts_without_their_wire_can_be_written(name, data):
@@ -118,6 +123,7 @@ def test_parts_without_their_wire_can_be_written(name, data):
         assert len(wire.parse(items)) == len(items)
 
 
+@pytest.mark.few_values(2)
 @pytest.mark.slow
 @EVERY
 @given(history=valid_histories())
@@ -129,6 +135,7 @@ def test_a_valid_history_of_ours_is_valid_on_every_wire(name, history):
         assert formats.detect(items).name in (name, "openai")
 
 
+@pytest.mark.few_values(2)
 @pytest.mark.slow
 @EVERY
 @given(history=valid_histories())
@@ -150,6 +157,7 @@ def test_texts_calls_and_results_survive_the_wire_in_order(name, history):
     assert told(back) == told(history)
 
 
+@pytest.mark.few_values(2)
 @pytest.mark.slow
 @EVERY
 @given(history=valid_histories(), other=st.sampled_from(NAMES))
@@ -159,6 +167,7 @@ def test_a_valid_history_stays_valid_when_converted(name, history, other):
     assert target.check(target.parse(target.render(read))) == []
 
 
+@pytest.mark.few_values(2)
 @pytest.mark.slow
 @EVERY
 @given(history=valid_histories(), data=st.data())

@@ -84,6 +84,7 @@ def serve(provider, store, window):
     return running_gateway(None, HistoryOptions(store=store, window=window), **addresses)
 
 
+@pytest.mark.few_values(1)
 @pytest.mark.parametrize("window", [WINDOW, None], ids=["told", "learned"])
 def test_agents_go_on_for_ever_in_a_small_window(window):
     """Two agents of each wire at once. Without a window the gateway learns it from the refusals."""

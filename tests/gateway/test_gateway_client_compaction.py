@@ -62,6 +62,7 @@ COMPACTIONS = [
 ]
 
 
+@pytest.mark.few_values(2)
 @pytest.mark.parametrize(("client", "compacts"), COMPACTIONS)
 def test_the_request_for_a_summary_gets_the_view_and_is_marked(gateway, upstream, store, client, compacts):
     for steps in range(STEPS):

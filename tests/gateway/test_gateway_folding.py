@@ -54,6 +54,7 @@ def history_of(body):
     return body["input"] if "input" in body else body["messages"]
 
 
+@pytest.mark.few_values(1)
 @pytest.mark.parametrize(("client", "wire"), sample(CLIENTS, 2))
 def test_halves_of_characters_are_folded_and_passed_on(upstream, tmp_path, client, wire):
     """Programs that cut texts write half of an emoji as an escape."""
@@ -71,6 +72,7 @@ def test_halves_of_characters_are_folded_and_passed_on(upstream, tmp_path, clien
     assert refold.open(reply.header("x-refold-session"), store=place).stats().said > 60
 
 
+@pytest.mark.few_values(2)
 @pytest.mark.parametrize(("client", "wire"), CLIENTS)
 def test_a_long_task_stays_inside_its_window(gateway, upstream, client, wire):
     """Tool steps to the end: each list fits and is valid, and begins with the one before it, but for folds."""
@@ -92,6 +94,7 @@ def test_a_long_task_stays_inside_its_window(gateway, upstream, client, wire):
     assert len(upstream.seen[-1].body) < whole[-1] / 2
 
 
+@pytest.mark.few_values(2)
 @pytest.mark.parametrize(("client", "wire"), CLIENTS)
 def test_a_view_is_the_callers_own_bytes_around_the_fold(gateway, upstream, client, wire):
     """Other fields as they were sent, the kept messages to the byte, the history last."""
@@ -113,6 +116,7 @@ def test_a_view_is_the_callers_own_bytes_around_the_fold(gateway, upstream, clie
     assert upstream.seen[-1].header("content-length") == str(len(sent))
 
 
+@pytest.mark.few_values(2)
 @pytest.mark.parametrize(
     ("fields", "fold"),
     [
@@ -378,6 +382,7 @@ def test_a_request_far_from_a_fold_needs_no_thread(upstream, tmp_path, monkeypat
         assert session.stats().said == len(client.request(9).body["messages"]) - 1  # but the system prompt
 
 
+@pytest.mark.few_values(2)
 @pytest.mark.parametrize(("client", "wire"), CLIENTS)
 def test_messages_that_the_gateway_has_read_are_stored_as_a_session_stores_them(
     upstream, tmp_path, client, wire

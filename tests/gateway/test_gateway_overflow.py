@@ -83,6 +83,7 @@ def play(gateway, request):
     return send(gateway, "POST", request.path, request.bytes, list(request.headers.items()))
 
 
+@pytest.mark.few_values(3)
 @pytest.mark.parametrize(("client", "refuse"), REFUSALS)
 def test_the_caller_sees_a_success(gateway, upstream, client, refuse):
     upstream.script = [refuse, answer_json({"fine": True})]
@@ -162,6 +163,7 @@ def test_a_limit_below_that_of_a_beta_header_is_learned(gateway, upstream):
     assert max(sizes) < LIMIT_TOKENS
 
 
+@pytest.mark.few_values(3)
 @pytest.mark.parametrize(("client", "refuse"), REFUSALS)
 def test_a_second_refusal_reaches_the_caller_in_the_upstreams_words(gateway, upstream, client, refuse):
     upstream.script = [refuse]
@@ -174,6 +176,7 @@ def test_a_second_refusal_reaches_the_caller_in_the_upstreams_words(gateway, ups
     assert len(upstream.seen) == 2
 
 
+@pytest.mark.few_values(2)
 @pytest.mark.parametrize(("client", "refuse"), [REFUSALS[0], REFUSALS[3], REFUSALS[5]])
 def test_two_requests_of_a_conversation_that_are_refused_at_once_are_both_answered(
     gateway, upstream, client, refuse
@@ -203,6 +206,7 @@ def rewrite(value, requested, limit):
     return json.loads(text)
 
 
+@pytest.mark.few_values(2)
 @pytest.mark.parametrize(("requested", "limit"), [(2_100_000, 2_000_000), (6_000, 3_000)])
 @pytest.mark.parametrize(
     ("client", "make"),
@@ -225,6 +229,7 @@ def test_a_refusal_with_numbers_unlike_ours_is_recovered_and_teaches_nothing(
     assert play(gateway, other.request(STEPS)).header("x-refold-fold") == "none"
 
 
+@pytest.mark.few_values(3)
 @pytest.mark.parametrize(
     "refuse",
     [
@@ -248,6 +253,7 @@ def test_a_refusal_by_its_status_or_compressed_is_recovered(upstream, store, ref
     assert len(upstream.seen[-1].body) < len(upstream.seen[-2].body) * 0.8
 
 
+@pytest.mark.few_values(2)
 @pytest.mark.parametrize(
     ("window", "refuse", "sent"),
     [

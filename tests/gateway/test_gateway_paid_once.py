@@ -213,6 +213,7 @@ def test_a_summary_outlives_a_fold_that_another_replica_needs_at_once(replicas, 
     assert model.doubled == []
 
 
+@pytest.mark.few_values(1)
 @pytest.mark.parametrize("store", sample(["memory", "sqlite", "postgresql"], 2), indirect=True)
 def test_what_was_turned_down_is_not_asked_for_again(replicas, model):
     """Messages may stay in the view after that; nobody asks about them again, on no replica."""

@@ -114,6 +114,7 @@ def test_both_sides_of_a_fold_equal_those_of_diff(place):
         assert [page["tokens_before"], page["tokens_after"]] == [told["tokens_before"], told["tokens_after"]]
 
 
+@pytest.mark.few_values(2)
 @pytest.mark.parametrize(
     "query", ["function_3_7", "vendor", "parser file", "which file was looked at first of all"]
 )

@@ -47,6 +47,7 @@ def sound(wire, messages, name=""):
     return [problem for problem in problems if problem.rule not in allowed]
 
 
+@pytest.mark.few_values(3)
 @pytest.mark.parametrize(
     ("wire", "name"),
     [(wire, name) for wire in FORMATS for name in POLICIES if wire not in YOUNG or name == "refold"],
@@ -62,6 +63,7 @@ def test_law_1_any_history_in_valid_history_out(wire, name, history, window, for
     json.dumps(outcome.messages)
 
 
+@pytest.mark.few_values(2)
 @pytest.mark.parametrize("wire", FORMATS)
 @given(history=histories(), window=windows, name=st.sampled_from(POLICIES))
 def test_law_2_what_was_not_touched_comes_back_identical(wire, history, window, name):
@@ -104,6 +106,7 @@ LEAST_WINDOW = 60
 """Of the windows that are tried: smaller than the frame of a summary, so that every fold is over its target."""
 
 
+@pytest.mark.few_values(2)
 @pytest.mark.parametrize("name", POLICIES)
 @given(history=histories(broken=False), window=windows)
 def test_law_4_twice_is_once_without_a_second_question(name, history, window):
@@ -137,6 +140,7 @@ def test_law_5_a_bounded_number_of_questions(history, window, name, overhead, fo
     assert len(model.asked) <= pieces
 
 
+@pytest.mark.few_values(2)
 @pytest.mark.parametrize("name", POLICIES)
 @given(history=histories(), window=windows, force=st.booleans())
 def test_law_6_calls_and_results_stay_together(name, history, window, force):
@@ -170,6 +174,7 @@ FAILURES = {
 }
 
 
+@pytest.mark.few_values(3)
 @pytest.mark.parametrize("failure", FAILURES)
 @given(
     history=histories(broken=False, least=2),
@@ -247,6 +252,7 @@ def test_law_15_delimiters_inside_content_cannot_close_the_data(name, words, tex
         assert ask.lower().count("</previous-summary") <= 1
 
 
+@pytest.mark.few_values(2)
 @pytest.mark.parametrize("wire", FORMATS)
 @given(
     history=histories(least=1),
@@ -267,6 +273,7 @@ def test_what_is_sent_after_a_refusal_is_valid_and_smaller(wire, history, name, 
         assert "already within its target" not in observed.reason
 
 
+@pytest.mark.few_values(2)
 @pytest.mark.filterwarnings("ignore:system prompt, tools and files take:refold.RefoldWarning")
 @pytest.mark.parametrize("wire", FORMATS)
 @given(

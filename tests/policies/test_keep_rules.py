@@ -64,6 +64,7 @@ def test_nothing_leaves_an_empty_history_or_one_of_system_messages(keep):
     assert cut(keep, [system("a"), system("b"), system("c")], force=True) is None
 
 
+@pytest.mark.few_values(3)
 @pytest.mark.parametrize("keep", [*KEEPS, RecentTurns(messages=9_000)], ids=repr)
 def test_the_work_grows_with_the_history(keep):
     def cut_long_history(turns):

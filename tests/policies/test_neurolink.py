@@ -603,6 +603,7 @@ class TestStage4:
             messages = compact([*messages, *talk(10)], window=4_000, **ONLY_SLIDE).messages
         assert [message["content"] for message in messages].count(MARKER) == 1
 
+    @pytest.mark.few_values(1)
     @pytest.mark.parametrize("first", [200, 201])
     @pytest.mark.slow
     def test_long_histories_fill_the_target(self, first):

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import refold
 from refold import presets
 from refold.testing import Scripted
-from sample_sizes import sample
+from sample_sizes import few_or_all, sample
 
 RUN = Path(__file__).parents[2] / "examples" / "long-agent-session.json"
 PROSE = "and so the work goes on, step by step, through the day. "
@@ -373,6 +373,7 @@ class TestTarget:
 class TestKeep:
     """Row "keep"."""
 
+    @pytest.mark.few_values(2)
     @pytest.mark.parametrize("ask", [None, "S"], ids=["no model", "model"])
     @pytest.mark.parametrize(
         "messages",
@@ -416,6 +417,7 @@ class TestKeep:
         assert [m is old for m, old in zip(outcome.messages, messages, strict=True)].count(False) == 1
         assert outcome.messages[10]["content"].startswith("4 and so the work")
 
+    @pytest.mark.few_values(2)
     @pytest.mark.parametrize("size", [2_500, 4_000, 9_000])
     def test_the_newest_message_has_a_share_however_large_it_is(self, size):
         """Four tenths of what is free, though most of a talk's room is for what was said long ago."""
@@ -424,6 +426,7 @@ class TestKeep:
         assert outcome.met_target
         assert min(size, 0.4 * (TARGET - 500 - ROOM / 8)) <= quarters(outcome.messages[-1]["content"]) + 20
 
+    @pytest.mark.few_values(1)
     @pytest.mark.parametrize(
         "messages", [[user("go"), *steps(60, 300)], [user("go"), *talk(100, 200)]], ids=["work", "talk"]
     )
@@ -511,7 +514,7 @@ class TestKeep:
                 for m in (*steps(3, 90, first=3 * n), assistant(f"so {n}"), user(f"q{n}"))
             ),
         ]
-        for keep in range(100, 4_000, 300):
+        for keep in range(100, 4_000, few_or_all(900, 300)):
             assert takes(compact(messages, ask=model("S"), target=4_000, keep_tokens=keep).messages)
 
 
@@ -631,6 +634,7 @@ class TestStages:
         assert outcome.messages[-1] is messages[-1]
         assert outcome.messages[1]["content"] == [{"type": "text", "text": "a0"}]
 
+    @pytest.mark.few_values(2)
     @pytest.mark.parametrize("ask", [None, "The memory."], ids=["no model", "model"])
     @pytest.mark.parametrize("huge", [300, 2_000, 4_000])
     def test_thinking_of_the_latest_turn(self, ask, huge):
@@ -664,6 +668,7 @@ class TestStages:
         assert outcome.stages == ("digest",)
         assert "## Last words" in summary_of(outcome)["content"]
 
+    @pytest.mark.few_values(2)
     @pytest.mark.parametrize(
         "failure",
         [
@@ -731,7 +736,7 @@ class TestSummary:
 
     def test_at_most_4096_tokens_are_asked_for(self):
         asked = model("S")
-        compact(talk(400, 400), window=128_000, ask=asked)
+        compact(talk(300, 400), window=128_000, ask=asked)
         assert asked.asked[0].max_tokens == 4_096
 
     def test_its_own_sections(self):
@@ -900,6 +905,7 @@ class TestRecordedRun:
     def run(self):
         return json.loads(RUN.read_text())
 
+    @pytest.mark.few_values(2)
     @pytest.mark.parametrize(("window", "rules"), [(8_000, 3_500), (32_000, 13_500), (128_000, 62_000)])
     def test_a_large_system_prompt_leaves_the_history_its_share(self, run, window, rules):
         """A system prompt of half of the room."""
@@ -910,6 +916,7 @@ class TestRecordedRun:
         assert outcome.fits
         assert outcome.met_target
 
+    @pytest.mark.few_values(2)
     @pytest.mark.parametrize("target", sample([2_000, 8_000, 20_000, 60_000], 2))
     @pytest.mark.parametrize("window", [None, "200k"])
     @pytest.mark.slow

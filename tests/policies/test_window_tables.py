@@ -100,6 +100,7 @@ def test_what_a_document_does_not_list_comes_from_the_houses_table(policy, model
     assert not recwarn.list
 
 
+@pytest.mark.few_values(2)
 @pytest.mark.parametrize("policy", ["codebuddy", "neurolink", "opal", "ripple", "umwelten"])
 @pytest.mark.slow
 def test_every_model_of_the_house_has_the_window_of_the_document_or_of_the_house(policy, recwarn):

@@ -170,6 +170,7 @@ class TestText:
         done = redact_text("".join(pieces)).value
         assert redact_text(done) == (done, 0)
 
+    @pytest.mark.few_values(3)
     @pytest.mark.parametrize(
         "unit",
         [
@@ -412,6 +413,7 @@ def test_every_detector_of_the_library_is_spoken_of():
 # -- keys of letters alone: a Hugging Face token has no digit in it ----------------------------------------
 
 
+@pytest.mark.few_values(3)
 @pytest.mark.parametrize("seed", range(20))
 @pytest.mark.parametrize("form", ["{}", "token {} end", 'x = "{}"', "https://user:{}@host/", "{}\n"])
 def test_a_token_of_letters_is_found(seed, form):

@@ -435,6 +435,7 @@ def test_the_end_of_the_input_waits_for_answers(tmp_path):
         assert told.strip() in result["summary"]
 
 
+@pytest.mark.few_values(1)
 @pytest.mark.parametrize("closed", ["0<&-", "1>&-"])
 def test_a_closed_stream_is_told(closed):
     command = f"exec {sys.executable} -m refold.cli rpc --store memory: {closed}"

@@ -95,6 +95,7 @@ def test_a_story_that_edits_what_is_not_there_is_refused():
         player.play("@@ edit a.txt\n<<<<\ntwo\n====\nthree\n>>>>\n")
 
 
+@pytest.mark.few_values(2)
 @pytest.mark.parametrize("policy", list(refold.presets.PRESETS))
 def test_every_policy_leaves_a_conversation_that_is_taken(messages, policy):
     outcome = refold.compact(messages, window="32k", policy=policy)

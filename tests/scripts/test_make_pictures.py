@@ -36,6 +36,7 @@ def test_the_plot_of_surprise_has_every_view_of_the_results():
     assert texts.index("refold") < texts.index("tail")
 
 
+@pytest.mark.campaign
 @pytest.mark.slow
 def test_meter_and_cost_are_replays_of_the_example():
     assert any("folds (dots)" in text for text in read_texts(make_pictures.draw_meter()))

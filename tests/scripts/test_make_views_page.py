@@ -14,6 +14,7 @@ import make_views_page  # noqa: E402
 import view_examples  # noqa: E402
 
 
+@pytest.mark.campaign
 def test_the_page_is_up_to_date(monkeypatch):
     """After a change on purpose: run scripts/make_views_page.py and read what is said about the views."""
     monkeypatch.setattr(sys, "argv", ["make_views_page.py", "--check"])
@@ -40,6 +41,7 @@ def test_there_are_ten_examples_and_each_is_judged():
         assert sorted(path.name for path in folder.iterdir()) == [f"{n:02}.txt" for n in range(1, 11)]
 
 
+@pytest.mark.few_values(3)
 @pytest.mark.parametrize("example", view_examples.EXAMPLES_OF_VIEWS, ids=lambda example: example.title)
 def test_every_view_is_valid_and_within_its_size(example):
     """A model can be sent each of the views; the rules of the first message are in it."""

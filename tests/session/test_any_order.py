@@ -17,7 +17,7 @@ def _warned():
         yield
 
 
-@pytest.mark.each_value
+@pytest.mark.few_values(2)
 @pytest.mark.parametrize("ways", [(), ("write", "all", "after", "answer", "request")], ids=["sound", "flaky"])
 @pytest.mark.parametrize("seed", range(few_or_all(3, 200)))
 def test_every_request_is_valid_and_nothing_is_lost(seed, ways):

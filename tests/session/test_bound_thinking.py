@@ -335,6 +335,7 @@ REFUSALS["cause"].__cause__ = ValueError(REFUSAL)
 
 
 class TestRefusals:
+    @pytest.mark.few_values(3)
     @pytest.mark.parametrize("model", [KNOWN, UNKNOWN, None])
     @pytest.mark.parametrize("refusal", REFUSALS.values(), ids=REFUSALS)
     def test_the_turn_is_sent_again_once_without_thinking(self, refusal, model):
@@ -371,6 +372,7 @@ class TestRefusals:
         assert thinking(again.prepare(history).messages) == [len(history) - 2]
         again.close()
 
+    @pytest.mark.few_values(2)
     @pytest.mark.parametrize(
         ("name", "model"), [("talk", UNKNOWN), ("another talk", UNKNOWN), ("talk", None)]
     )

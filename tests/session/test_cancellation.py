@@ -57,7 +57,7 @@ ACTS = {
 }
 
 
-@pytest.mark.each_value
+@pytest.mark.few_values(3)
 @pytest.mark.parametrize("act", ACTS)
 @pytest.mark.parametrize("background", [False, True])
 def test_cancelled_at_the_nth_await(act, background):

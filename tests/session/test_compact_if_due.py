@@ -57,7 +57,7 @@ def test_at_the_trigger_and_not_before():
         assert not session.needs_compaction()
 
 
-@pytest.mark.each_value
+@pytest.mark.few_values(2)
 @pytest.mark.parametrize("answer", [SUMMARY, None])
 @pytest.mark.parametrize("shape", [*SHAPES, "refold"])
 def test_with_a_model_and_without(shape, answer):
@@ -585,7 +585,7 @@ WITHOUT_IDS = {
 }
 
 
-@pytest.mark.each_value
+@pytest.mark.few_values(2)
 @pytest.mark.parametrize("way", ["list", "said", "view", "reopened"])
 @pytest.mark.parametrize("shape", WITHOUT_IDS)
 def test_calls_without_ids_are_folded(tmp_path, shape, way):

@@ -69,7 +69,7 @@ class Talk:
         return [event for event in self.events if event.kind == "context_warning" and TEXT in event.reason]
 
 
-@pytest.mark.each_value
+@pytest.mark.few_values(2)
 @pytest.mark.parametrize("in_list", [False, True], ids=["system=", "in the list"])
 @pytest.mark.parametrize("share", [0.75, 0.85, 0.92])
 @pytest.mark.filterwarnings("ignore::refold.RefoldWarning")

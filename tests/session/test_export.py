@@ -111,6 +111,7 @@ def contents(folder):
     return {path.relative_to(folder).as_posix(): path.read_text() for path in paths}
 
 
+@pytest.mark.few_values(1)
 @pytest.mark.parametrize("form", FORMS)
 def test_the_folder_of_another_session_is_refused_and_left_as_it_is(form, tmp_path):
     session, _, _ = folding()
@@ -239,6 +240,7 @@ def test_a_folder_that_is_not_there(tmp_path):
         session.import_from(str(tmp_path / "nowhere"))
 
 
+@pytest.mark.few_values(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
 def test_an_export_that_was_changed_by_hand(form, tmp_path):

@@ -76,6 +76,7 @@ def take(store):
     return store.claim("talk", holder="somebody else", seconds=1)
 
 
+@pytest.mark.few_values(2)
 def test_a_lease_is_renewed_while_a_model_writes(store, clock, model, wait_for_renewals):
     with opened(store=store, ask=model, background=True) as session:
         session.prepare(HISTORY)
@@ -102,6 +103,7 @@ def test_who_stalls_goes_on_if_nobody_else_has_folded(store, clock, model, wait_
         assert SUMMARY in dumped(session.view())
 
 
+@pytest.mark.few_values(2)
 def test_who_lost_the_lease_to_another_one_stores_nothing(store, clock, model):
     with opened(store=store, ask=model, background=True) as session:
         session.prepare(HISTORY)

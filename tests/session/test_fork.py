@@ -86,6 +86,7 @@ def run(address, how="free", program=PROGRAM):
     return done.stdout.splitlines()
 
 
+@pytest.mark.few_values(1)
 @pytest.mark.parametrize("scheme", ["sqlite", "jsonl"])
 def test_a_child_goes_on_while_a_thread_of_the_parent_is_inside(scheme, tmp_path):
     child, parent = run(f"{scheme}:{tmp_path}/store")

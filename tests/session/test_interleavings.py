@@ -118,6 +118,7 @@ def numbers(state, piece):
     return [n for run in state.view.originals(piece) for n in range(run.first, run.last + 1)]
 
 
+@pytest.mark.few_values(2)
 @pytest.mark.parametrize("sessions", [1, 2, 3])
 def test_random_interleavings(sessions):
     for seed in range(RUNS):
@@ -143,6 +144,7 @@ def slowly(seed):
     return patch.object(asyncio, "to_thread", steps)
 
 
+@pytest.mark.few_values(1)
 @pytest.mark.parametrize("sessions", [2, 3])
 def test_interleavings_with_a_slow_store(sessions):
     """What a loaded machine does once in a while, often, and the same for the same seed."""

@@ -27,6 +27,7 @@ def folded(name, turns=20, **options):
     return talk
 
 
+@pytest.mark.few_values(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("name", sample(PROVIDERS, 2))
 def test_ten_folds_a_switch_and_back_and_a_new_key(name):
@@ -463,6 +464,7 @@ class TestRefused:
         assert "originals" in seen.reason
         assert not session.observe(Refused("compaction_signature_invalid")).send_again
 
+    @pytest.mark.few_values(1)
     @pytest.mark.slow
     @pytest.mark.parametrize("name", PROVIDERS)
     def test_the_twin_is_shown_where_they_do_not(self, name):
@@ -577,6 +579,7 @@ def post(url, key, body):
         raise RuntimeError(error.read().decode()) from None
 
 
+@pytest.mark.few_values(2)
 @pytest.mark.parametrize("name", PROVIDERS)
 def test_over_http(name):
     provider, _ = make_providers()[name]

@@ -154,6 +154,7 @@ def test_another_model_does_not_build_on_the_report():
         assert session.budget().used == 3_000
 
 
+@pytest.mark.few_values(2)
 @pytest.mark.parametrize(
     "refusal",
     [

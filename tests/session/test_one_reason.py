@@ -33,6 +33,7 @@ def reasons_of(session, events, outcome):
     return {outcome.reason, outcome.receipt.reason, *told[-1:], *stored}
 
 
+@pytest.mark.few_values(3)
 @pytest.mark.parametrize("ask", [None, broken, long_summary])
 @pytest.mark.parametrize("turns", [1, 12])
 @pytest.mark.parametrize("policy", POLICIES)

@@ -30,6 +30,7 @@ def test_without_a_fold_every_message_is_the_callers():
     assert check(ready, given) == len(given)
 
 
+@pytest.mark.few_values(2)
 @pytest.mark.parametrize("head", [[], [SYSTEM]], ids=["bare", "system"])
 @pytest.mark.parametrize("answer", [None, SUMMARY], ids=["digest", "summary"])
 def test_after_folds_what_stayed_is_the_callers(head, answer):

@@ -542,6 +542,7 @@ class TestTheDefaultStore:
             refold.open("task")
 
 
+@pytest.mark.few_values(2)
 @pytest.mark.parametrize("fails", ["write", "after", "answer", "request"])
 def test_what_a_summary_cost_is_counted_though_its_fold_is_not_stored(store, fails):
     answer = refold.Answer(

@@ -93,7 +93,7 @@ def ask_again(session, number, query, name="recall", text=""):
     return answer
 
 
-@pytest.mark.each_value
+@pytest.mark.few_values(2)
 @pytest.mark.parametrize("query", ["violin Marchetti", "Who made the violin, Marchetti or another?"])
 def test_what_was_said_comes_before_earlier_recalls_of_it(session, query):
     answers = [ask_again(session, number, query) for number in range(15)]

@@ -22,6 +22,7 @@ def test_no_tool_while_nothing_is_folded():
     assert session.recall_tool(when="folded") is None
 
 
+@pytest.mark.few_values(2)
 @pytest.mark.parametrize("shape", [*SHAPES, "refold"])
 def test_the_definition_in_each_shape(shape):
     whole = values(30) if shape == "refold" else wired(values(30), shape)

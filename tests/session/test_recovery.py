@@ -37,6 +37,7 @@ def size(messages, policy, **parts):
     return refold.measure(messages, policy=policy, model="gpt-4o", **parts).breakdown.total
 
 
+@pytest.mark.few_values(3)
 @pytest.mark.parametrize(
     ("policy", "ratio", "numbers", "model"),
     cover_pairs(POLICIES, [1.1, 4.5, 20], [False, True], [False, True]),
@@ -63,6 +64,7 @@ def test_every_policy_recovers_whatever_the_estimate_says(policy, ratio, numbers
         assert session.original("#1-#73") == history
 
 
+@pytest.mark.few_values(3)
 @pytest.mark.parametrize("shape", ["anthropic", "responses", "gemini"])
 @pytest.mark.parametrize("policy", POLICIES)
 def test_every_wire_gets_a_valid_list(policy, shape):
@@ -101,6 +103,7 @@ def test_a_refusal_without_numbers_is_proof_in_every_window(window):
         assert observed.budget.used <= 0.7 * sent
 
 
+@pytest.mark.few_values(2)
 @pytest.mark.parametrize("policy", POLICIES)
 def test_one_long_paste_one_answer_one_question(policy):
     """Nothing may leave by the rules of four policies; Opal keeps the last two messages, CodeBuddy four."""
@@ -162,6 +165,7 @@ def test_the_last_request_is_not_cut_for_a_longer_answer():
         assert observed.messages[-1] == request
 
 
+@pytest.mark.few_values(2)
 @pytest.mark.parametrize("policy", POLICIES)
 def test_the_last_request_is_cut_where_that_makes_it_fit(policy):
     request = user("".join(f"line {number} of a long paste\n" for number in range(2_000)))

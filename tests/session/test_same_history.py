@@ -52,6 +52,7 @@ def rewrite(message):
     return dict(reversed(changed.items()))
 
 
+@pytest.mark.few_values(3)
 @pytest.mark.parametrize("shape", [*SHAPES, "converse"])
 @pytest.mark.parametrize("turns", [4, 30], ids=["unfolded", "folded"])
 def test_a_history_that_was_written_anew_continues(shape, turns):
@@ -66,6 +67,7 @@ def test_a_history_that_was_written_anew_continues(shape, turns):
     assert ready.messages[-1] == rewrite(history[-1])
 
 
+@pytest.mark.few_values(2)
 @pytest.mark.parametrize("shape", SHAPES)
 def test_after_a_restart_the_names_find_it(shape):
     store = open_store("memory:")
@@ -233,6 +235,7 @@ class TestMarksOfFolds:
         text = {"text": "Read them."} if wire == "converse" else {"type": "text", "text": "Read them."}
         return [{"role": "user", "content": [text]}]
 
+    @pytest.mark.few_values(3)
     @pytest.mark.parametrize(
         ("wire", "kind", "way"),
         cover_pairs(["anthropic", "converse", "openai"], READ, ["list", "reopened", "view", "both"]),
@@ -336,6 +339,7 @@ class TestEnvironment:
         assert "2026-11-15" not in json.dumps(ready.messages)
 
 
+@pytest.mark.few_values(3)
 @pytest.mark.parametrize(
     ("shape", "added", "restarted"), cover_pairs([*SHAPES, "converse"], ["first", "later"], [False, True])
 )
@@ -368,6 +372,7 @@ def test_a_log_without_secrets_is_compared_without_them():
     assert sum(entry.kind == "said" for _, _, entry in store.salvage()) == len(history)
 
 
+@pytest.mark.few_values(2)
 @pytest.mark.parametrize("restarted", [False, True])
 @pytest.mark.parametrize("shape", ["anthropic", "gemini", "converse"])
 def test_a_result_that_came_back_twice_begins_no_branch(shape, restarted):
@@ -425,6 +430,7 @@ class TestOtherHead:
         first, *rest = talk(turns, size=800)
         return [user(head.format(day=day)), reply("Ask."), first, *rest]
 
+    @pytest.mark.few_values(3)
     @pytest.mark.parametrize(
         ("head", "restarted", "shape"), cover_pairs(HEADS, [False, True], ["openai", "anthropic"])
     )

@@ -49,7 +49,7 @@ def test_opening_shows_every_option(call):
 def test_results_are_short_for_any_history():
     """What a prompt prints stays within a few lines; a notebook shows a meter."""
     with opened(ask=Scripted(SUMMARY)) as session:
-        ready = session.prepare(talk(400, size=800))
+        ready = session.prepare(talk(120, size=800))
         observed, stats = session.observe(usage(1_500)), session.stats()
         results = [ready, observed, stats, *session.folds(), *session.recall("question 7")]
         assert len(results) > 4

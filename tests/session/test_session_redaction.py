@@ -29,7 +29,7 @@ ANSWERS = [
 ]
 
 
-@pytest.mark.each_value
+@pytest.mark.few_values(2)
 @pytest.mark.parametrize("answer", ANSWERS)
 @pytest.mark.parametrize("mode", ["export", "storage"])
 def test_a_planted_key_stays_inside(mode, answer, tmp_path):

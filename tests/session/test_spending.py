@@ -115,6 +115,7 @@ def test_who_answered_has_the_price_where_no_model_was_named():
         assert session.stats().spent.dollars == pytest.approx((1_000 * 1.25 + 10) / 1e6)
 
 
+@pytest.mark.few_values(2)
 def test_sums_survive_a_restart(lasting, clock):
     """A session that is opened again knows what it has spent, and when."""
     with opened(store=lasting(), ask=Priced([summary()]), model=MODEL, now=clock) as session:
@@ -223,6 +224,7 @@ def test_past_a_cap_no_model_is_asked_and_the_floor_still_works(memory, clock):
         assert [event.reason for event in warnings] == [reports["summarize"].reason]
 
 
+@pytest.mark.few_values(2)
 def test_a_cap_is_not_forgotten_by_a_restart(lasting, clock):
     """Neither a session's nor an hour's; the hour passes."""
     caps = {"max_dollars_per_hour": COST * 1.5, "now": clock}
@@ -401,6 +403,7 @@ def test_asynchronously_it_is_the_same(provider):
     assert [call.prefixed for call in ready.outcome.receipt.calls] == [True]
 
 
+@pytest.mark.few_values(2)
 @pytest.mark.parametrize(
     ("choices", "around"),
     [
@@ -536,6 +539,7 @@ def gemini(turns):
     return [*done, {"role": "user", "parts": [{"text": "the last question"}]}]
 
 
+@pytest.mark.few_values(2)
 @pytest.mark.parametrize(
     ("model", "tool", "prefixed"),
     [

@@ -66,6 +66,7 @@ def test_gemini_calls_without_ids_go_on_and_fold():
         assert session.original(f"#1-#{len(whole)}") == whole
 
 
+@pytest.mark.few_values(2)
 @pytest.mark.parametrize("shape", [*SHAPES, "refold"])
 def test_going_on_from_what_was_sent(shape):
     turns = values(few_or_all(20, 60), size=300)
@@ -80,6 +81,7 @@ def test_going_on_from_what_was_sent(shape):
         assert session.original(f"#1-#{len(whole)}") == whole
 
 
+@pytest.mark.few_values(2)
 @pytest.mark.parametrize("shape", sample([*SHAPES, "refold"], 3))
 def test_between_folds_what_is_sent_only_grows(shape):
     turns = values(few_or_all(25, 40))
@@ -153,6 +155,7 @@ def test_folds_of_folds_and_their_undoing_go_along():
     assert "here" not in session.state.view.checkpoints  # it stands behind what was edited
 
 
+@pytest.mark.few_values(2)
 @pytest.mark.parametrize("how", ["fold", "unfold", "twice"])
 def test_going_on_from_a_view_that_was_folded_or_unfolded_since(how):
     """A fold in the background, or a person at another terminal, changes the view under the caller's hands."""
@@ -254,7 +257,7 @@ def test_a_message_of_a_long_history_that_changes_in_place_is_noticed_in_its_tur
         assert session.view() == history
 
 
-@pytest.mark.each_value
+@pytest.mark.few_values(2)
 @pytest.mark.parametrize("place", [1, 700, 1_499])
 @pytest.mark.parametrize("system", [[], [{"role": "system", "content": "Help."}]])
 def test_a_message_of_a_long_list_that_is_replaced_is_noticed_at_once(place, system):
@@ -310,6 +313,7 @@ def test_hidden_messages_that_change_are_noticed_in_their_turn():
     assert session.original("#31") == [user("changed where nobody looks")]
 
 
+@pytest.mark.few_values(2)
 @pytest.mark.parametrize("stretches", [1, 2, 3, 4])
 def test_behind_a_fold_every_older_message_has_its_turn(stretches):
     """Both the caller's list and the copies that are sent are compared part by part, each in its own turn."""
@@ -366,6 +370,7 @@ def test_after_a_rewind_before_the_first_call_the_same_list_is_read_in_its_forma
     assert session.stats().said == len(history)
 
 
+@pytest.mark.few_values(2)
 def test_reopened_and_sent_again_stores_nothing_and_keeps_the_fold(lasting):
     session, history, ready = folding(store=lasting())
     before = stored(session)
@@ -379,6 +384,7 @@ def test_reopened_and_sent_again_stores_nothing_and_keeps_the_fold(lasting):
         assert stored(again) == before + len(more)
 
 
+@pytest.mark.few_values(2)
 @pytest.mark.parametrize("shape", sample([*SHAPES, "refold"], 3))
 def test_reopened_views_are_the_same_to_the_byte(shape, tmp_path):
     whole = values(40) if shape == "refold" else wired(values(40), shape)
@@ -530,7 +536,7 @@ from refold.testing import Scripted
 from talks import talk, SUMMARY
 session = refold.open("talk", store=sys.argv[1], window=8000, ask=Scripted(SUMMARY), now=lambda: 5.0)
 done = []
-history = talk(40, size=800)
+history = talk(24, size=800)
 for count in range(1, len(history) + 1, 4):
     done.append(session.prepare(history[:count]).messages)
 print(json.dumps([done, [one.name for one in session.log()]]))

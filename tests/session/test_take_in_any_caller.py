@@ -239,7 +239,7 @@ def said_in(store):
     return [one.value for one in store.read("talk", store.head("talk").place, kinds=("said",))]
 
 
-@pytest.mark.each_value
+@pytest.mark.few_values(2)
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("ask", [None, lambda _ask: SUMMARY])
 def test_a_view_of_an_earlier_fold_is_known_after_reopening(policy, ask):
@@ -336,7 +336,7 @@ class Asked:
         return call
 
 
-@pytest.mark.each_value
+@pytest.mark.few_values(2)
 @pytest.mark.parametrize("replies", ["in the list", "said as well"])
 @pytest.mark.parametrize("begins", ["all", "now", "before"])
 @pytest.mark.parametrize("copy", [lambda held: held, deepcopy])

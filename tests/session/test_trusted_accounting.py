@@ -22,6 +22,7 @@ def say_words(number, words):
     return {"role": role, "content": f"m{number} " + "alpha beta gamma " * words}
 
 
+@pytest.mark.few_values(2)
 @pytest.mark.parametrize(
     ("policy", "seed"),
     [
@@ -64,6 +65,7 @@ def test_a_random_caller_with_true_reports_never_sends_more_than_the_window(poli
     assert top <= window
 
 
+@pytest.mark.few_values(2)
 @pytest.mark.parametrize("how", ["view", "prepare", "outcome"])
 def test_a_report_belongs_to_the_list_that_was_sent(how):
     """After a manual compaction the view may be sent as it is, or prepared, or taken from the outcome."""

@@ -83,7 +83,7 @@ def test_a_history_of_fresh_objects_is_compared_without_a_loop_in_python():
     assert calls[1] <= calls[0] + 10
 
 
-@pytest.mark.each_value
+@pytest.mark.few_values(2)
 @pytest.mark.parametrize("bring", [lambda known: known, list, copy.deepcopy], ids=["own", "list", "copies"])
 @pytest.mark.parametrize("window", ["1M", "4k"], ids=["unfolded", "folded"])
 def test_a_turn_takes_as_many_calls_however_long_the_history_is(bring, window):

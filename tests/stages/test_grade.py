@@ -36,7 +36,7 @@ from refold.testing import (
     thinking,
     user,
 )
-from sample_sizes import sample
+from sample_sizes import few_or_all, sample
 
 DIGEST = Grade(stage=Truncate(keep=Before(0), words=write_digest, name="digest"))
 SUMMARY = Grade(
@@ -169,6 +169,7 @@ def test_the_result_has_the_size_that_was_asked_for(make, seed):
     assert outcome.tokens_after >= 0.85 * target - 80
 
 
+@pytest.mark.few_values(2)
 @pytest.mark.parametrize("share", [0.15, 0.4, 0.5, 0.6, 0.75])
 def test_a_talk_about_a_long_text_has_the_size_that_was_asked_for(share):
     text = "\n".join(
@@ -191,6 +192,7 @@ def test_names_without_end_do_not_take_the_room_of_messages():
     assert 0.85 * target <= compacted(history, target=target).tokens_after <= target
 
 
+@pytest.mark.few_values(2)
 @pytest.mark.parametrize("share", sample([0.1, 0.3, 0.5, 0.7, 0.8], 3))
 @pytest.mark.slow
 def test_the_fixed_part_does_not_take_the_room_of_the_history(share):
@@ -206,6 +208,7 @@ def test_the_fixed_part_does_not_take_the_room_of_the_history(share):
     assert 0.4 * (room - fixed) <= after <= room - fixed
 
 
+@pytest.mark.few_values(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("target", sample([5_000, 10_000, 20_000, 30_000], 2))
 def test_what_a_short_summary_leaves_of_its_room_is_for_messages(target):
@@ -335,6 +338,7 @@ class TestView:
         assert view[7] == history[7]
         assert ESTIMATE_COUNTER.conversation(view) <= 3_000
 
+    @pytest.mark.few_values(3)
     @pytest.mark.parametrize("goal", range(300, 1_200, 60))
     def test_a_command_that_a_model_wrote_stands_before_its_output(self, goal):
         """Nothing links the two where no tool is called; a view does not begin between them."""
@@ -574,7 +578,7 @@ def test_the_work_is_linear():
         work = task(user("Go."), *steps(number, 60), goal=number * 20, protected=[0])
         return lambda: DIGEST(work)
 
-    assert_linear(make, 150)
+    assert_linear(make, few_or_all(60, 150))
 
 
 def talk_with_writes(seed, turns):
@@ -599,6 +603,7 @@ def talk_with_writes(seed, turns):
     return talk
 
 
+@pytest.mark.few_values(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [6, 7])
 def test_turns_that_mending_puts_in_have_room_beside_a_digest(seed):
@@ -610,6 +615,7 @@ def test_turns_that_mending_puts_in_have_room_beside_a_digest(seed):
         assert outcome.stages == ("digest",), "what slides away is told nowhere"
 
 
+@pytest.mark.few_values(1)
 @pytest.mark.parametrize("window", [6_000, 8_000])
 def test_turns_that_mending_puts_in_have_room_beside_a_summary(window):
     def ask(request):

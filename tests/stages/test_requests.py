@@ -312,6 +312,7 @@ def test_whoever_takes_only_text_gets_all_of_it():
     assert "message 3" in ask
 
 
+@pytest.mark.few_values(2)
 @pytest.mark.parametrize(
     "fields",
     [
@@ -341,6 +342,7 @@ def test_a_window_too_small_for_a_summary_is_too_small_behind_the_conversation()
     assert (step.edits, asked) == ((), [])
 
 
+@pytest.mark.few_values(2)
 @pytest.mark.parametrize(
     "bad",
     [

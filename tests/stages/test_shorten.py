@@ -22,6 +22,7 @@ from refold.stages.shorten import (
     shorten_request,
 )
 from refold.testing import assistant, call, calls, image, result, result_part, summary, thinking, user
+from sample_sizes import few_or_all
 
 LOG = "\n".join(
     "ERROR: disk sda1 is full" if number == 1_500 else f"INFO step {number} of the build is done"
@@ -400,6 +401,7 @@ class TestBothEnds:
         text = "\n".join(f"paragraph {number} " + "word " * 150 for number in range(12))
         assert estimate(keep_both_ends(text, 500, estimate)) >= 400
 
+    @pytest.mark.few_values(3)
     @pytest.mark.parametrize("limit", [130, 140, 150, 170, 190, 250, 500])
     @pytest.mark.parametrize("shorten", [keep_both_ends, shorten_request])
     def test_short_lines_stay_whole(self, shorten, limit):
@@ -428,6 +430,7 @@ class TestBothEnds:
 
 
 class TestPastedRuns:
+    @pytest.mark.few_values(2)
     @pytest.mark.parametrize("make", [user, assistant])
     @pytest.mark.parametrize("limit", [4_000, 1_000, 300])
     def test_a_log_shows_its_trouble_and_the_words_around_it_stay_whole(self, make, limit):
@@ -607,6 +610,7 @@ def test_both_ends_are_within_the_limit(lines, limit):
     assert estimate(shorten_request(text, limit, estimate)) <= limit + 1
 
 
+@pytest.mark.few_values(2)
 @pytest.mark.slow
 @pytest.mark.parametrize("make", [user, assistant, lambda text: result("1", text)])
 def test_the_work_is_linear(make):
@@ -614,4 +618,4 @@ def test_the_work_is_linear(make):
         message = make("\n".join(f"line {at} of an output, path src/m{at}.py" for at in range(number)))
         return lambda: short(message, 200)
 
-    assert_linear(work, 1_000)
+    assert_linear(work, few_or_all(400, 1_000))

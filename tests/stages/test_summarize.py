@@ -501,6 +501,7 @@ def requests_fit(model):
     return all(estimate(ask) + estimate(ask.system) + ask.max_tokens <= model.window for ask in model.asked)
 
 
+@pytest.mark.few_values(2)
 @pytest.mark.parametrize("name", PRESETS)
 @pytest.mark.parametrize("window", sample([2_000, 32_768], 1))
 @pytest.mark.slow
@@ -545,6 +546,7 @@ hostile = st.sampled_from(
 )
 
 
+@pytest.mark.few_values(2)
 @pytest.mark.parametrize("name", PRESETS)
 @settings(max_examples=few_or_all(3, 25))
 @given(words=st.lists(hostile, min_size=4, max_size=12), answer=hostile)

@@ -302,6 +302,7 @@ def test_reading_filters_by_kind_and_number(store):
     assert list(store.read("a", place, first=2)) == [two, usage, three]
 
 
+@pytest.mark.few_values(2)
 def test_a_long_path_comes_in_order(store):
     entries = chain(*map(str, range(1, 1501)))
     head = store.append("a", entries[:700], expect=None)
@@ -313,6 +314,7 @@ def test_a_long_path_comes_in_order(store):
     assert len(store.find("a", [made.name for made in entries])) == 1500
 
 
+@pytest.mark.few_values(2)
 def test_reading_goes_on_while_others_append(store):
     entries = chain(*map(str, range(1, 1301)))
     head = store.append("a", entries, expect=None)
@@ -402,6 +404,7 @@ def test_of_many_sessions_the_last_ones_are_located(store, clock):
     assert len(store.locate([greeting.name])[greeting.name]) == 8
 
 
+@pytest.mark.few_values(10)
 @pytest.mark.parametrize("name", NAMES.values(), ids=NAMES)
 def test_a_session_of_any_name_is_located(store, name):
     (greeting,) = chain("hi")
@@ -447,6 +450,7 @@ def test_what_is_no_scope_is_refused(opener, scope):
 # -- what is stored ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.few_values(10)
 @pytest.mark.parametrize("name", NAMES.values(), ids=NAMES)
 def test_any_text_is_a_name(store, reopen_or_same, name):
     try:
@@ -485,6 +489,7 @@ def test_names_that_look_alike_are_different(store):
     assert {info.name for info in store.sessions()} == set(names)
 
 
+@pytest.mark.few_values(2)
 def test_a_large_body_comes_back(store, reopen_or_same):
     body = {"content": 'äb\n"' * 1_300_000}
     made = said(1, "large", body=body)
@@ -631,6 +636,7 @@ def test_search_finds_identifiers(library):
     assert len(library.search("eu-west-1")) == 1
 
 
+@pytest.mark.few_values(16)
 @pytest.mark.parametrize(
     ("text", "query"),
     [
@@ -664,6 +670,7 @@ def test_search_survives_opening_again(library, reopen):
     assert texts(again.search("bees")) == ["A keeper of bees"]
 
 
+@pytest.mark.few_values(27)
 @pytest.mark.parametrize("query", HOSTILE, ids=range(len(HOSTILE)))
 def test_any_query_is_valid(library, query):
     assert isinstance(library.search(query), list)
@@ -843,6 +850,7 @@ def test_many_who_take_get_each_work_once(store):
 # -- several at once, and the end ------------------------------------------------------------------------------
 
 
+@pytest.mark.few_values(2)
 def test_threads_lose_nothing_and_write_nothing_twice(store):
     ready = threading.Barrier(8)
 
@@ -921,6 +929,7 @@ USES = {
 }
 
 
+@pytest.mark.few_values(16)
 @pytest.mark.parametrize("use", USES.values(), ids=USES)
 def test_a_closed_store_says_so(store, use):
     head = store.append("a", chain("one"), expect=None)

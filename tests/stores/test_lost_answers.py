@@ -57,6 +57,7 @@ def contents(store):
     return [text if kind == "said" else kind for kind, text in kinds]
 
 
+@pytest.mark.few_values(3)
 @pytest.mark.parametrize("act", ACTS)
 @pytest.mark.parametrize("lost", ["answer", "request"])
 def test_a_server_that_comes_back_in_time_is_waited_for(proxied, lost, act):
@@ -88,6 +89,7 @@ def test_a_call_that_is_repeated_later_is_done_once(proxied, lost):
         assert not list(store.check())
 
 
+@pytest.mark.few_values(2)
 @pytest.mark.parametrize("act", ["observe", "prepare"])
 @pytest.mark.parametrize("lost", ["answer", "request"])
 def test_a_call_that_goes_on_from_memory_is_stored_once(proxied, lost, act):

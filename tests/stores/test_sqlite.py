@@ -299,6 +299,7 @@ def test_a_step_that_fails_leaves_the_old_version(path, opened, monkeypatch, nex
     assert opened().head("a") == head
 
 
+@pytest.mark.few_values(2)
 @pytest.mark.parametrize("number", range(6))
 def test_a_kill_while_the_tables_are_made_leaves_all_or_nothing(path, opened, number):
     program = """
@@ -557,6 +558,7 @@ def test_who_waits_for_others_lets_other_threads_read(opened, other):
     assert store.head("a").said == 4
 
 
+@pytest.mark.few_values(1)
 @pytest.mark.filterwarnings("ignore::refold.errors.RefoldWarning")
 @pytest.mark.parametrize("driver", ["apsw", "sqlite3"])
 def test_two_processes_append_to_one_session(opened, path, driver):

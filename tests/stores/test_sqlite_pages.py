@@ -59,6 +59,7 @@ def pages_of_rows(path):
     return found
 
 
+@pytest.mark.few_values(2)
 @pytest.mark.parametrize("share", SHARES)
 def test_every_row_of_a_file_that_was_cut_comes_back(path, share):
     held = fill(path)

@@ -170,6 +170,7 @@ class Machine(RuleBasedStateMachine):
             self.opener.close()
 
 
+@pytest.mark.few_values(2)
 def test_random_use(fresh):
     run_state_machine_as_test(
         lambda: Machine(fresh),

@@ -18,6 +18,7 @@ def test_a_session_goes_as_it_went(name):
     assert not found, failure_text(found, "sessions", f"session {name}")
 
 
+@pytest.mark.few_values(2)
 @pytest.mark.parametrize("name", NAMES[::3])
 def test_a_session_of_an_event_loop_goes_the_same_way(name):
     """`AsyncSession` gives what `Session` gives."""

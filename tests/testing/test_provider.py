@@ -154,6 +154,7 @@ def test_a_turn_calls_a_tool_and_then_answers(provider, wire):
     assert [request.wire for request in provider.requests] == [wire.name] * 2
 
 
+@pytest.mark.few_values(2)
 @every_wire
 def test_the_words_of_a_user_steer_the_model(provider, wire):
     assert run_turn(provider, wire, [], "STEPS 25 please")[0] == [["look"]] * 25
@@ -181,6 +182,7 @@ def test_every_fifth_turn_calls_in_parallel(wire):
     assert provider.problems == []
 
 
+@pytest.mark.few_values(2)
 @every_wire
 def test_answers_depend_on_the_end_of_the_history_alone(wire):
     """What a fold hides changes no answer: two runs can be compared, and a resumed one goes on the same."""

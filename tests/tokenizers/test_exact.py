@@ -133,7 +133,7 @@ def test_a_run_without_a_safe_place_is_cut_all_the_same():
 # --- hostile text ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.each_value
+@pytest.mark.few_values(6)
 @pytest.mark.parametrize(
     "text",
     [

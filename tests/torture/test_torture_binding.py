@@ -10,6 +10,7 @@ from sample_sizes import few_or_all
 CALL = {"type": "tool_use", "id": "t1", "name": "read", "input": {}}
 
 
+@pytest.mark.few_values(4)
 @pytest.mark.parametrize("caller", binding.CALLERS)
 @pytest.mark.parametrize("policy", ["refold", "summary", "arguments", "dedupe", "prune", "strip"])
 def test_nothing_is_refused_and_nothing_dropped_for_nothing(policy, caller):
@@ -18,6 +19,7 @@ def test_nothing_is_refused_and_nothing_dropped_for_nothing(policy, caller):
     assert tally.shown > 0
 
 
+@pytest.mark.few_values(2)
 @pytest.mark.parametrize("caller", binding.CALLERS)
 @pytest.mark.parametrize("policy", ["refold", "arrival", "codebuddy"])
 def test_without_the_facts_one_turn_is_sent_again(policy, caller):

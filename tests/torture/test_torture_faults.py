@@ -20,6 +20,7 @@ def _strace():
         pytest.skip("strace is not there or may not look at other processes")
 
 
+@pytest.mark.few_values(1)
 @pytest.mark.usefixtures("_strace")
 @pytest.mark.parametrize("kind", CALLS)
 def test_a_call_that_fails_is_told_and_nothing_is_lost(kind):

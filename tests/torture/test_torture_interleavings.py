@@ -26,6 +26,7 @@ def test_what_a_campaign_once_found_stays_mended(seed, case, tmp_path):
     assert interleavings.case_of(seed, case, tmp_path / "case")[1] == []
 
 
+@pytest.mark.campaign
 def test_a_fold_that_is_installed_on_another_branch_is_found_out(monkeypatch):
     def careless(*_):
         return ""

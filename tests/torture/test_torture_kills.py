@@ -11,6 +11,7 @@ from bench.torture.ground import message
 from refold import open_store
 
 
+@pytest.mark.few_values(1)
 @pytest.mark.parametrize(("kind", "number"), [("sqlite", 12), ("jsonl", 8)])
 def test_what_was_acknowledged_outlives_the_process(kind, number):
     found = kills.campaign(seed=1, **{"sqlite": 0, "jsonl": 0, kind: number})
@@ -40,6 +41,7 @@ def test_the_look_afterwards_sees_a_lost_head_and_a_lost_note(tmp_path):
     assert lost_note.startswith("the note says '0.1'")
 
 
+@pytest.mark.few_values(2)
 @pytest.mark.parametrize("kind", ["sqlite", "jsonl"])
 @pytest.mark.parametrize(
     "point",
@@ -50,12 +52,14 @@ def test_a_fold_is_made_once_wherever_the_process_dies(point, kind, tmp_path):
     assert point(f"{kind}:{tmp_path / 'store'}", "normal") == []
 
 
+@pytest.mark.few_values(2)
 @pytest.mark.parametrize("kind", ["sqlite", "jsonl"])
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_a_message_is_stored_once_wherever_the_process_dies(when, kind, tmp_path):
     assert failpoints.messages_not_answered(f"{kind}:{tmp_path / 'store'}", "normal", when) == []
 
 
+@pytest.mark.campaign
 def test_a_migration_that_is_killed_leaves_the_old_tables_or_the_new_ones(tmp_path):
     statements, wrong = migrations.every_statement(tmp_path / "store.db")
     assert wrong == []

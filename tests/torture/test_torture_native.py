@@ -7,12 +7,14 @@ import refold
 from sample_sizes import few_or_all
 
 
+@pytest.mark.few_values(1)
 @pytest.mark.parametrize(("name", "seed"), [("xai", 51_000_002), ("anthropic", 51_000_004)])
 def test_a_view_with_a_block_comes_back_after_its_fold_was_undone(name, seed):
     """The first was taken for a list of the caller's own, the second hid a block for good."""
     assert native.try_talk(name, seed)["faults"] == []
 
 
+@pytest.mark.few_values(1)
 @pytest.mark.parametrize("name", native.make_providers())
 def test_no_conversation_is_refused_or_loses_a_word(name):
     for seed in range(few_or_all(1, 3)):

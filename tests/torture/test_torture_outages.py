@@ -10,11 +10,13 @@ from bench.torture.ground import dice, message
 from refold import open_store
 
 
+@pytest.mark.few_values(1)
 @pytest.mark.parametrize("number", [0, 13, 31, 44, 47])  # both callers, in threads and loops, also on files
 def test_a_store_that_fails_at_random_loses_nothing(number, tmp_path):
     assert outages.case_of(3, number, tmp_path / "case").wrong == []
 
 
+@pytest.mark.few_values(2)
 @pytest.mark.parametrize(
     "number",
     [
@@ -53,6 +55,7 @@ def test_the_checker_sees_what_is_lost_twice_and_out_of_order():
     ]
 
 
+@pytest.mark.campaign
 def test_processes_that_share_the_work_find_the_same(monkeypatch):
     monkeypatch.setattr(outages, "_BATCH", 1)
     assert outages.campaign(seed=3, count=2, jobs=2) == outages.campaign(seed=3, count=2)

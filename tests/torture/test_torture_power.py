@@ -9,6 +9,7 @@ from bench.torture.disks import Content, Disk, Event
 from bench.torture.ground import dice
 
 
+@pytest.mark.few_values(2)
 @pytest.mark.parametrize("form", power.FORMS, ids=" ".join)
 def test_a_loss_of_power_leaves_what_was_promised(form, monkeypatch):
     monkeypatch.setattr(power, "FORMS", (form,))
@@ -17,6 +18,7 @@ def test_a_loss_of_power_leaves_what_was_promised(form, monkeypatch):
     assert found["images"] == 50
 
 
+@pytest.mark.few_values(1)
 @pytest.mark.parametrize("kind", ["wal", "journal", "jsonl"])
 def test_a_store_that_does_not_sync_is_found_out(kind, monkeypatch):
     class Careless(power.Recording):

@@ -9,6 +9,7 @@ import refold
 from sample_sizes import few_or_all
 
 
+@pytest.mark.few_values(2)
 @pytest.mark.parametrize("wire", wires.TURNS)
 def test_no_history_of_a_wire_becomes_invalid(wire):
     assert [problem for seed in range(few_or_all(2, 12)) for problem in wires.try_history(wire, seed)] == []

@@ -12,6 +12,7 @@ from bench.torture.ground import message
 from refold import open_store
 
 
+@pytest.mark.few_values(1)
 @pytest.mark.parametrize("shared", [False, True], ids=["one session each", "one session"])
 @pytest.mark.parametrize("kind", ["sqlite", "jsonl"])
 def test_eight_writers_lose_nothing(kind, shared, tmp_path):

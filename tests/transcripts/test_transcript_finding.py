@@ -256,6 +256,7 @@ def test_without_a_home_the_users_own_is_meant(home, monkeypatch):
     assert list(transcripts.find("claude-code", environment={"CLAUDE_CONFIG_DIR": "/nowhere"})) == []
 
 
+@pytest.mark.campaign
 @pytest.mark.slow
 def test_thousands_of_sessions_are_read_once(tmp_path, monkeypatch):
     """B20, a fiftieth of it: 2,000 files; bench/index_transcripts.py measures the time of 100,000."""

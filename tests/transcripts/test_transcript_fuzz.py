@@ -4,6 +4,7 @@ import pytest
 from transcript_files import fuzz_transcripts
 
 
+@pytest.mark.few_values(2)
 @pytest.mark.slow
 @pytest.mark.parametrize("name", fuzz_transcripts.FORMATS)
 def test_damaged_files_neither_crash_nor_hang_and_give_what_is_whole(name):

@@ -16,6 +16,7 @@ from refold.errors import FormatError
 from refold.transcripts import lenient_json
 from refold.transcripts.lenient_json import find_objects, parse_or_none
 from refold.transcripts.lines import Reader, split_rows
+from sample_sizes import few_or_all
 
 WHOLE = CLAUDE.read_bytes()
 
@@ -230,11 +231,12 @@ def test_a_hostile_line_is_looked_at_a_bounded_number_of_times(monkeypatch):
         return value, end, why
 
     monkeypatch.setattr(lenient_json, "_decode_object", count)
+    size = few_or_all(20_000, 100_000)
     for raw in (
-        '{"a":' * 400 + "[" + '{"b":1},' * 60_000,
-        '{"a"' * 200_000,
-        '{"x":"' + '{\\"' * 200_000,
-        '{"a":1}' * 50_000 + "x",
+        '{"a":' * 400 + "[" + '{"b":1},' * (size // 2),
+        '{"a"' * (2 * size),
+        '{"x":"' + '{\\"' * (2 * size),
+        '{"a":1}' * (size // 2) + "x",
     ):
         looks.clear()
         find_objects(raw, lambda _value: True)

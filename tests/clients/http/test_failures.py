@@ -88,7 +88,7 @@ def failing(request, provider):
 # -- the error ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.each_value
+@pytest.mark.few_values(12)
 def test_every_failure_is_told_in_one_line(provider, failing, opened, ask):
     client = opened("compatible", **failing.deadlines)
     with pytest.raises(AnswerFailed) as caught:
@@ -230,6 +230,7 @@ def test_a_parameter_that_is_refused_for_ever_ends(provider, opened):
 # -- secrets -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.few_values(10)
 def test_a_key_is_in_no_error_log_or_repr(provider, failing, caplog):
     caplog.set_level(logging.DEBUG)
     environment = provider.environment(REFOLD_API_KEY=SECRET)
@@ -268,7 +269,7 @@ def shortened(outcome):
     assert SECRET not in str(outcome.receipt.as_dict())
 
 
-@pytest.mark.each_value
+@pytest.mark.few_values(12)
 @pytest.mark.parametrize("drive", ["compact", "acompact"])
 def test_a_compaction_succeeds_by_the_next_stage_whatever_fails(provider, failing, drive, monkeypatch):
     monkeypatch.setenv("REFOLD_API_KEY", SECRET)

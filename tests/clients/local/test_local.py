@@ -27,7 +27,8 @@ from refold.clients.local.server import SERVERS, usable_processors
 from refold.errors import AnswerFailed, FormatError, Overflow, RefoldError
 from sample_sizes import WHOLE
 
-QUESTION = Ask("What is the capital of France?", max_tokens=12)
+QUESTION = Ask("What is the capital of France?", system="Answer.", max_tokens=4)
+"""Without words of ours the model's own system prompt is read as well, half as much again."""
 HISTORY = [
     message
     for number in range(4)
@@ -77,7 +78,7 @@ def test_a_question_is_answered(client):
     assert "Paris" in answer.text or "France" in answer.text
     assert answer.model == client.model == model_path().stem
     assert answer.input_tokens > 10
-    assert 0 < answer.output_tokens <= 12
+    assert 0 < answer.output_tokens <= 4
     assert answer.finish in ("stop", "length")
 
 
@@ -169,6 +170,7 @@ def test_a_compaction_asks_it_and_is_sound_whether_or_not_the_summary_is_let_in(
     assert call.answer_tokens > 0
 
 
+@pytest.mark.campaign
 def test_a_session_asks_it_and_keeps_all_that_was_said(client):
     """With the shortest question of the systems: a busy processor reads some thirty tokens a second."""
     with refold.open("s", store="memory:", window=300, ask=client, policy="ripple") as session:

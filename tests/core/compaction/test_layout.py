@@ -183,6 +183,7 @@ class TestParallelCalls:
         ones = range(len(before) + 1 + number, len(sizes))
         return sized(*sizes, groups=groups, actions=frozenset({len(before), *ones}))
 
+    @pytest.mark.few_values(2)
     @pytest.mark.slow
     @pytest.mark.parametrize("number", [2, 5, 20, 60])
     def test_results_that_the_model_has_not_read_stay_where_all_of_them_fit_in_part(self, number):
@@ -213,6 +214,7 @@ class TestParallelCalls:
         assert layout.start == 36
         assert layout.units > 0.8 * 1_500
 
+    @pytest.mark.few_values(2)
     @pytest.mark.parametrize(("window", "number"), [(8_000, 20), (8_000, 40), (16_000, 30), (32_000, 60)])
     def test_a_view_shows_all_of_them(self, window, number):
         lines = "\n".join(f"line {row} alpha beta gamma" for row in range(window // 5 // number))

@@ -25,6 +25,7 @@ from refold.core.log.view import (
     step,
 )
 from refold.errors import LogCorrupt
+from sample_sizes import few_or_all
 
 pytestmark = pytest.mark.traced
 
@@ -395,9 +396,9 @@ def test_a_fold_made_for_what_was_unfolded_meanwhile_takes_the_messages():
 @pytest.mark.slow
 def test_a_long_row_of_folds_needs_no_deep_stack():
     talk = Talk().say(2)
-    names = [talk.take(0, 1, f"{number}") for number in range(1200)]
+    names = [talk.take(0, 1, f"{number}") for number in range(few_or_all(600, 1_200))]
     assert talk.view.originals(Replacement(names[-1], 0)) == (MessageRange(1, 1),)
-    for name in names[:-1:300]:
+    for name in names[:-1:150]:
         talk.unfold(name)
     assert talk.view.items == (Replacement(names[-1], 0), MessageRange(2, 2))
 

@@ -508,6 +508,7 @@ def test_words_and_thinking_are_neither_lost_nor_doubled(history, wire):
 # -- work --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.few_values(2)
 @pytest.mark.slow
 @pytest.mark.parametrize("wire", ALL, ids=lambda wire: wire.name)
 def test_messages_with_results_far_away_take_linear_work(wire):

@@ -353,6 +353,7 @@ class TestFitText:
 
         assert fit_text("alpha beta gammadelta", 15, count=fussy).text == "alpha beta g..."
 
+    @pytest.mark.few_values(3)
     @pytest.mark.parametrize(
         "text",
         [

@@ -170,10 +170,12 @@ class TestLaws:
         if recognise_kind(lines) != "json lines" and "<warning>" not in text:
             assert_verbatim(shrink_output(text, 80, count), text)
 
+    @pytest.mark.few_values(3)
     @pytest.mark.parametrize("line", [line for line in FRAGMENTS if line])
     def test_twice_the_text_takes_twice_the_work(self, line):
         assert_linear(lambda size: lambda: shrink_output(f"{line}\n" * size, 30, count), 150)
 
+    @pytest.mark.few_values(3)
     @pytest.mark.parametrize(
         "line", [*FRAGMENTS, "a" * 500, " " * 500, "-" * 500, "[" * 500, "a b " * 120, "1:" * 200]
     )
@@ -199,6 +201,7 @@ class TestLaws:
         text = "\x1b[31mred\ud800\n" * 3
         assert shrink_output(text, count(text), count) is text
 
+    @pytest.mark.few_values(3)
     @pytest.mark.parametrize("limit", range(1, 12))
     def test_a_tiny_limit_leaves_the_head_of_the_best_line(self, limit):
         text = "\n".join(["fine"] * 400 + ["ERROR: the database is gone"] + ["fine"] * 400)
@@ -355,9 +358,12 @@ class TestLogs:
         assert LinePlan(lines, range(7)).render(1_000) == "\n".join(lines)
 
     def test_many_markers_take_linear_time(self):
-        lines = [f"value {i} of the long run\n[... {i % 9 + 2} lines left out]" for i in range(40_000)]
+        lines = [
+            f"value {i} of the long run\n[... {i % 9 + 2} lines left out]"
+            for i in range(few_or_all(10_000, 40_000))
+        ]
         with stop_hang():
-            shrink("\n".join(lines), 400_000)
+            shrink("\n".join(lines), 10 * len(lines))
 
     def test_no_failure_is_no_failure(self):
         lines = [f"compiled part {chr(97 + i % 26)}{i} with 0 errors" for i in range(200)]
@@ -1110,7 +1116,7 @@ ENDS = {
 }
 
 
-@pytest.mark.each_value
+@pytest.mark.few_values(3)
 @pytest.mark.slow
 @pytest.mark.parametrize("limit", [5000, 1000, 300])
 @pytest.mark.parametrize("is_cut", [True, False])

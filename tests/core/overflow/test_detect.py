@@ -756,6 +756,7 @@ def test_the_address_tells_who_refused():
 # --- hostile
 
 
+@pytest.mark.few_values(3)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "text",

@@ -746,6 +746,7 @@ def work_talk():
     return messages
 
 
+@pytest.mark.few_values(3)
 @pytest.mark.parametrize("junk", JUNK)
 @pytest.mark.slow
 def test_junk_is_no_summary_of_six_thousand_tokens(junk):

@@ -239,6 +239,7 @@ def count():
     return exact.make_counter("o200k")
 
 
+@pytest.mark.few_values(2)
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", sorted(SAMPLES.MAKERS))
 def test_made_texts_stay_in_their_band(kind, count):

@@ -96,6 +96,7 @@ JSON = st.recursive(
 )
 
 
+@pytest.mark.few_values(2)
 @pytest.mark.parametrize("agent", AGENTS)
 @settings(max_examples=few_or_all(12, 40))
 @given(data=st.data())

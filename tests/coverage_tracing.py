@@ -39,11 +39,14 @@ class Tracing:
         self._ran = {}
 
     def forget_results(self) -> None:
-        """Empty the caches of the rooms: what was asked for while tests were collected was not traced."""
-        rooms = [module for name, module in sys.modules.items() if name.startswith(ROOMS)]
-        for value in [value for room in rooms for value in vars(room).values()]:
-            if self._tracers[0] and hasattr(value, "cache_clear"):
-                value.cache_clear()
+        """Empty the caches of the rooms that are not covered: what was asked for untraced would not run again."""
+        if self._tracers[0] is None:
+            return
+        for room in [module for name, module in sys.modules.items() if name.startswith(ROOMS)]:
+            found = self._tool._collector.should_trace_cache.get(room.__file__)
+            for value in vars(room).values() if found is None or found.trace else ():
+                if hasattr(value, "cache_clear"):
+                    value.cache_clear()
 
     @contextmanager
     def on(self) -> Iterator[None]:
@@ -73,6 +76,7 @@ class Tracing:
             collector.should_trace_cache[name].trace = bool(numbers.n_missing or numbers.n_missing_branches)
         if not any(found.trace for found in collector.should_trace_cache.values() if found):
             self._tracers = None, None
+        self.forget_results()
 
     def stop(self) -> None:
         """Trace nothing; a debugger is left alone."""

@@ -257,6 +257,7 @@ def test_a_compacted_history_has_no_broken_pair(target):
     assert formats.detect(outcome.messages).name == "converse"
 
 
+@pytest.mark.slow
 def test_a_session_folds_and_undoes():
     session = refold.open("c", store="memory:", window=4_000, format="converse")
     history = long_history()

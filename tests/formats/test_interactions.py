@@ -194,6 +194,7 @@ def test_rules():
     assert rules(said(), CALL, CALL) == [(2, "duplicate-call-id"), (2, "open-call")]
 
 
+@pytest.mark.slow
 def test_a_long_history_is_counted_and_folded():
     steps = [said("hi " * 500), said("out " * 500, "model_output")] * 8
     outcome = refold.compact(steps, window=2_000)

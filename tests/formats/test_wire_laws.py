@@ -261,6 +261,7 @@ def test_values_of_any_depth_are_carried_by_reference(name):
         formats.get(other).render(messages)
 
 
+@pytest.mark.slow
 def test_nested_results_do_not_recurse():
     """A tool result inside a tool result, 100,000 times, is one opaque block."""
     block = {"type": "tool_result", "tool_use_id": "x", "content": "in"}

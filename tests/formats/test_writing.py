@@ -75,6 +75,7 @@ class TestJoined:
     def is_result(self, block):
         return block == "r"
 
+    @pytest.mark.slow
     def test_many_results_of_ours_cost_no_more_each(self):
         """One list takes them all; copying it each time would not end."""
         joined = writing.ItemJoiner("c", self.is_result)

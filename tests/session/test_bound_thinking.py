@@ -65,6 +65,7 @@ def opened(model=KNOWN, **options):
 
 
 class TestFolds:
+    @pytest.mark.slow
     def test_no_block_stands_behind_a_fold_and_an_unfold_shows_all_again(self):
         history, session = talk(30), opened()
         ready = session.prepare(history, system=SYSTEM)
@@ -81,10 +82,12 @@ class TestFolds:
             assert session.prepare(history, system=SYSTEM, tools=TOOLS).messages is history
             history += [think(history, call(len(history))), result(len(history))]
 
+    @pytest.mark.slow
     def test_a_model_that_does_not_bind_keeps_its_thinking_behind_a_fold(self):
         shown = opened("claude-opus-5").prepare(talk(30)).messages
         assert misplaced(shown)
 
+    @pytest.mark.slow
     def test_answers_behind_a_folded_view_stay_while_that_view_stands(self):
         history, session = talk(30), opened()
         sent = session.prepare(history).messages
@@ -93,6 +96,7 @@ class TestFolds:
         assert thinking(sent) == [len(sent) - 2]
         assert misplaced(sent) == []
 
+    @pytest.mark.slow
     def test_a_fold_between_a_request_and_its_answer_drops_the_answers_thinking(self):
         history, session = talk(12), opened(window=40_000)
         sent = session.prepare(history).messages
@@ -111,6 +115,7 @@ class TestFolds:
         assert thinking(ready.messages) == []
         assert [place for place, origin in enumerate(ready.origins) if origin is None] == thinking(history)
 
+    @pytest.mark.slow
     def test_plain_lists_are_compacted_in_the_same_way(self):
         history = talk(30)
         outcome = refold.compact(history, model=KNOWN, window="12k", format="anthropic")
@@ -224,6 +229,7 @@ class TestWhatStandsBefore:
 class TestContinuedViews:
     """A caller that holds the last view has messages without thinking, which is shown again later."""
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("block", ["thinking", "redacted_thinking"])
     def test_the_thinking_is_sent_as_soon_as_its_system_prompt_is_back(self, block):
         def answer(sent, number):
@@ -435,6 +441,7 @@ class TestRefusals:
         session.send(call_model, history, say=False)
         assert [bool(thinking(messages)) for messages in sent] == [True, True, False]
 
+    @pytest.mark.slow
     def test_the_same_holds_in_an_event_loop(self):
         history, sent = talk(20), []
 
@@ -477,6 +484,7 @@ class TestProcesses:
             assert thinking(session.prepare(history, system="another").messages) == []
             assert session.prepare(history, system=SYSTEM).messages == history
 
+    @pytest.mark.slow
     def test_an_unfold_between_request_and_answer_is_known_to_another_process(self, tmp_path):
         options = {"store": f"sqlite:{tmp_path}/s.db"}
         history = talk(30)
@@ -488,6 +496,7 @@ class TestProcesses:
             shown = session.view()
             assert thinking(shown) == thinking(history)
 
+    @pytest.mark.slow
     def test_what_was_refused_for_its_size_is_no_prefix_of_the_answer(self, tmp_path):
         options = {"store": f"sqlite:{tmp_path}/s.db", "window": 100_000}
         history = talk(20)
@@ -501,6 +510,7 @@ class TestProcesses:
             session.unfold()
             assert thinking(session.view()) == thinking(history)[:-1]
 
+    @pytest.mark.slow
     def test_a_view_is_the_same_after_opening_it_again(self, tmp_path):
         options = {"store": f"sqlite:{tmp_path}/s.db"}
         history = talk(30)

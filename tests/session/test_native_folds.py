@@ -478,6 +478,7 @@ class TestRefused:
         assert talk.finish() == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("store", ["sqlite", "jsonl"])
 def test_a_stored_block_comes_back(store, tmp_path):
     address = f"{store}:{tmp_path / 'log'}"
@@ -515,6 +516,7 @@ def test_a_key_that_is_named_as_the_account_is_not_stored():
     assert "compaction" in str(session.view())
 
 
+@pytest.mark.slow
 def test_a_block_with_a_secret_is_not_stored_where_secrets_are_not():
     """A block cannot be changed, so the twin stands alone."""
     key = "sk-ant-api03-" + "aB3dE5fG7h" * 9
@@ -579,6 +581,7 @@ def post(url, key, body):
         raise RuntimeError(error.read().decode()) from None
 
 
+@pytest.mark.slow
 @pytest.mark.few_values(2)
 @pytest.mark.parametrize("name", PROVIDERS)
 def test_over_http(name):

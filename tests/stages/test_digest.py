@@ -174,6 +174,7 @@ class TestSections:
         assert "→ 3 lines: ValueError: bad" in text
         assert section(text, "What failed") == []
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         "value",
         [
@@ -207,6 +208,7 @@ class TestSections:
 
 
 class TestSize:
+    @pytest.mark.slow
     @pytest.mark.parametrize("padding", [0, 400, 4_000, 40_000])
     def test_at_most_a_quarter_of_what_leaves(self, padding):
         """And at least 200 tokens, at most 10,000, whatever there is to tell."""
@@ -215,6 +217,7 @@ class TestSize:
         inner = unwrap_summary(summary(told(messages)))
         assert QUARTERS.plain(inner) <= max(200, min(10_000, gone // 4))
 
+    @pytest.mark.slow
     def test_no_more_than_the_goal_leaves_room_for(self):
         messages = [*(user(f"say {number} " + "word " * 60) for number in range(200))]
         wide = unwrap_summary(summary(told(messages, padding=400)))
@@ -288,6 +291,7 @@ class TestAgain:
         assert section(text, "What failed") == ["- the build"]
         assert "Understood" not in text
 
+    @pytest.mark.slow
     def test_ten_rounds_keep_the_rule(self):
         """The user's rule is there after ten rounds of talk."""
         text = told([user("Never deploy on a Friday."), user("x" * 4_000)])
@@ -362,6 +366,7 @@ class TestBesideWhatStays:
         assert section(text, "Files") == ["- src/x.py (read #1): save_config"]
         assert "Never sleep" not in text
 
+    @pytest.mark.slow
     def test_last_words_are_told_where_no_newer_ones_stay_or_there_is_room(self):
         old = [user("go"), assistant("the old words. " + "pad " * 900), user("so " * 600)]
         kept = assistant("newer words")
@@ -529,6 +534,7 @@ def test_an_output_that_was_cut_before_is_told_from_the_whole():
     assert "track(order=7) → state sent, carrier DHL" in edit.put[0].text
 
 
+@pytest.mark.slow
 def test_calls_of_an_interface_come_before_the_ids_in_its_answers():
     history = []
     for n in range(40):

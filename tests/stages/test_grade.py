@@ -169,6 +169,7 @@ def test_the_result_has_the_size_that_was_asked_for(make, seed):
     assert outcome.tokens_after >= 0.85 * target - 80
 
 
+@pytest.mark.slow
 @pytest.mark.few_values(2)
 @pytest.mark.parametrize("share", [0.15, 0.4, 0.5, 0.6, 0.75])
 def test_a_talk_about_a_long_text_has_the_size_that_was_asked_for(share):
@@ -181,6 +182,7 @@ def test_a_talk_about_a_long_text_has_the_size_that_was_asked_for(share):
     assert 0.85 * target <= compacted(history, target=target).tokens_after <= target
 
 
+@pytest.mark.slow
 def test_names_without_end_do_not_take_the_room_of_messages():
     rows = "\n".join(f"| C{number} | WEST | {number * 7 % 1_000} |" for number in range(1_000, 1_400))
     asked = Message("assistant", (ToolCall("c1", "run_sql", "{}"),))
@@ -287,6 +289,7 @@ def test_more_is_told_where_people_and_tools_take_turns():
 
 
 class TestView:
+    @pytest.mark.slow
     def test_newest_whole_then_shorter_then_told(self):
         history = [user("Build all parts."), *steps(40)]
         view, step = graded(task(*history, goal=4_000, protected=[0]))
@@ -385,6 +388,7 @@ class TestView:
         view, _ = graded(task(*history, goal=2_900))
         assert not any(type(part).__name__ == "Image" for message in view for part in message.parts)
 
+    @pytest.mark.slow
     def test_old_requests_are_shortened_and_keep_their_rules(self):
         lines = [f"Step {at}: tell the harbour master about ship {at}." for at in range(400)]
         lines[200] = "Never touch the file config/prod.yaml."
@@ -394,18 +398,21 @@ class TestView:
         assert len(view[0].text) < len(request.text)
         assert "- Never touch the file config/prod.yaml." in view[0].text
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("first", [system("rule " * 3_000), user("pinned " * 3_000)])
     def test_pins_and_system_messages_are_never_touched(self, first):
         pinned = [0] if first.role == "user" else []
         view, _ = graded(task(first, *steps(60), goal=6_000, protected=[0], pinned=pinned))
         assert view[0] is first
 
+    @pytest.mark.slow
     def test_shortened_messages_name_their_handles_where_they_can_be_fetched_back(self):
         history = [user("Go."), *steps(40)]
         for recallable in (True, False):
             view, _ = graded(task(*history, goal=4_000, protected=[0], recallable=recallable))
             assert ("; recall #" in shape(view[2:], limit=10_000)) is recallable
 
+    @pytest.mark.slow
     def test_the_digest_reads_what_was_there_before_messages_were_shortened(self):
         history = [user("Go."), *steps(40)]
         work = task(*history, goal=4_000, protected=[0])
@@ -421,6 +428,7 @@ LOG = "\n".join(
 
 
 class TestKeepTokens:
+    @pytest.mark.slow
     def test_so_many_tokens_stay_whole_and_no_more(self):
         history = [user("Go."), *steps(40)]
         view, _ = graded(task(*history, goal=8_000, protected=[0]), replace(DIGEST, keep_tokens=1_000))
@@ -428,6 +436,7 @@ class TestKeepTokens:
         assert all(message in history for message in tail)
         assert 500 < sum(ESTIMATE_COUNTER.sizes(tail)) <= 1_000
 
+    @pytest.mark.slow
     def test_without_a_goal_half_of_the_history_is_kept(self):
         history = [user("Go."), *steps(40)]
         view, _ = graded(task(*history, goal=None, protected=[0]))
@@ -465,6 +474,7 @@ class TestModel:
         step = SUMMARY(task(*steps(10), goal=500, why_no_model="none was given"))
         assert (step.failed, step.note) == (True, "none was given")
 
+    @pytest.mark.slow
     def test_a_summary_stands_for_the_oldest_beside_shortened_ones(self):
         history = [user("Go."), *steps(40)]
         work = task(*history, goal=4_000, protected=[0], model=True)
@@ -476,6 +486,7 @@ class TestModel:
         assert "summarised, " in step.note
         assert ESTIMATE_COUNTER.conversation(view) <= 4_000
 
+    @pytest.mark.slow
     def test_room_that_a_short_summary_leaves_goes_to_the_messages(self):
         """The text was planned with 1,000 tokens and has a fifth of that."""
         logs = [
@@ -493,6 +504,7 @@ class TestModel:
         used = ESTIMATE_COUNTER.conversation(view)
         assert 6_000 * 0.93 <= used <= 6_000
 
+    @pytest.mark.slow
     def test_a_target_that_the_caller_named_shows_messages_by_age_beside_a_summary(self):
         work = task(user("Go."), *steps(40), goal=4_000, protected=[0], model=True, force=True, target=4_000)
         told = "Parts 0 to 20 were built with make, all of them without any trouble. "
@@ -537,6 +549,7 @@ def test_the_rule_of_a_known_start():
     assert Before(1).segment(MeasuredHistory((assistant("a"), user("b")), [1, 1], 9, 9)) == Segment(0, 1)
 
 
+@pytest.mark.slow
 def test_output_that_imitates_our_record_is_not_read_back_as_facts():
     """Neither from a shortened message nor from the digest that tells of it later."""
     forged = "\n".join(

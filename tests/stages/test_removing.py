@@ -89,6 +89,7 @@ class TestNeuroLink:
             sizes.append(len(done))
         assert sizes == [13, 13, 11, 7, 7, 5, 4]
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("count", [100, 1_000, 5_000])
     def test_no_more_leaves_than_the_goal_demands(self, count):
         """However long the history is, the share is only the beginning: two messages more would not fit."""

@@ -302,6 +302,7 @@ def test_the_question_is_one_message_behind_the_conversation():
     assert "{{" not in ask.closing
 
 
+@pytest.mark.slow
 def test_whoever_takes_only_text_gets_all_of_it():
     """The question itself is the transcript with its prompt, as ever."""
     _, (ask,) = proposed(work())
@@ -342,6 +343,7 @@ def test_a_window_too_small_for_a_summary_is_too_small_behind_the_conversation()
     assert (step.edits, asked) == ((), [])
 
 
+@pytest.mark.slow
 @pytest.mark.few_values(2)
 @pytest.mark.parametrize(
     "bad",
@@ -385,6 +387,7 @@ def test_two_bad_answers_leave_the_history():
     assert (step.edits, step.failed, len(asked)) == ((), True, 2)
 
 
+@pytest.mark.slow
 def test_systems_and_callers_with_words_of_their_own_are_asked_as_they_are():
     """Only the house's prompt has words for it."""
     for changed in (

@@ -145,6 +145,7 @@ class TestMessages:
 class TestWordsBesideResults:
     RULE = "Use net amounts from now on: divide by 1.19 for DE. And round to whole euros."
 
+    @pytest.mark.slow
     def test_they_stay_while_the_result_is_cut(self):
         mixed = Message("user", (result_part("a", LOG), Text(self.RULE)))
         for limit in (60, 100, 400):
@@ -175,6 +176,7 @@ class TestBlocks:
 
     ROWS: ClassVar = [{"id": number, "place": f"berth {number}"} for number in range(900)]
 
+    @pytest.mark.slow
     def test_data_stays_data(self):
         block = Opaque("response", {"rows": self.ROWS, "total": 900}, "")
         shortened = short(Message("tool", (result_part("c1", block, Opaque("code", 0, "")),)), 300)
@@ -190,6 +192,7 @@ class TestBlocks:
         (part,) = short(Message("tool", (result_part("c1", block),)), 12).results[0].content
         assert isinstance(part, Text)
 
+    @pytest.mark.slow
     def test_each_text_of_a_block_has_its_share(self):
         files = [{"name": "a", "text": LOG}, {"name": "b", "text": "brief"}, {"name": "c", "text": PROSE}]
         message = Message("assistant", (Opaque("found", {"files": files}, "files.*.text"),))
@@ -201,6 +204,7 @@ class TestBlocks:
         assert "recall" not in third["text"]
         assert 300 < size(shorten_message(message, 600, ESTIMATE_COUNTER, "#7")) <= 600
 
+    @pytest.mark.slow
     def test_a_result_keeps_the_forms_of_what_it_holds(self):
         parts = (Document(text=LOG, title="log"), Opaque("rows", self.ROWS, ""), Text("as asked"))
         message = Message("tool", (result_part("c1", *parts),))
@@ -216,6 +220,7 @@ class TestBlocks:
         assert size(shortened) <= 500
         assert [type(part) for part in shortened.results[0].content] == [Text]
 
+    @pytest.mark.slow
     def test_short_texts_side_by_side_are_cut_as_one(self):
         message = user(*(f"Line {number} of many." for number in range(900)), image())
         shortened = short(message, 200)
@@ -294,6 +299,7 @@ class TestArguments:
         assert escaped == plain
         assert estimate(plain) > 700
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("limit", [40, 80, 150, 400])
     def test_a_list_stays_a_list(self, limit):
         edits = [{"old": f"x{n} = {n} " * 9, "new": f"y{n} = {n} " * 9} for n in range(60)]
@@ -401,6 +407,7 @@ class TestBothEnds:
         text = "\n".join(f"paragraph {number} " + "word " * 150 for number in range(12))
         assert estimate(keep_both_ends(text, 500, estimate)) >= 400
 
+    @pytest.mark.slow
     @pytest.mark.few_values(3)
     @pytest.mark.parametrize("limit", [130, 140, 150, 170, 190, 250, 500])
     @pytest.mark.parametrize("shorten", [keep_both_ends, shorten_request])

@@ -66,6 +66,7 @@ def test_what_a_summary_lacks_stands_behind_it():
     assert outcome.summary == MEMORY
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("heading", ["What the user wants", "What the user said"])
 def test_what_a_summary_has_where_it_is_read_back_is_not_repeated(heading):
     outcome, _ = compact(f"Memory.\n\n## {heading}\n- {RULE}")
@@ -73,6 +74,7 @@ def test_what_a_summary_has_where_it_is_read_back_is_not_repeated(heading):
     assert report(outcome).facts[0] >= 1
 
 
+@pytest.mark.slow
 def test_a_rule_that_a_summary_tells_elsewhere_stands_behind_it_too():
     """The next summary may lack it, and a caller with plain messages has nothing else of it."""
     outcome, _ = compact(f"Rule of the user: {RULE}")
@@ -100,6 +102,7 @@ def test_ten_folds_keep_the_rule():
     assert RULE in view(outcome)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bad", ["Sure, I will deploy it.", refold.Answer(text="x", calls=1)])
 def test_a_text_that_is_no_summary_gets_one_second_question(bad):
     outcome, asked = compact(bad, f"The memory: {RULE}")
@@ -122,6 +125,7 @@ def ask_in_parts(answer):
     return outcome, asked
 
 
+@pytest.mark.slow
 def test_only_the_joining_of_parts_is_asked_again_if_it_was_turned_down():
     outcome, asked = ask_in_parts(lambda purpose, time: EMPTY if (purpose, time) == ("merge", 1) else MEMORY)
     purposes = [question.purpose for question in asked]
@@ -132,6 +136,7 @@ def test_only_the_joining_of_parts_is_asked_again_if_it_was_turned_down():
     assert report(outcome).accepted
 
 
+@pytest.mark.slow
 def test_only_the_part_that_was_turned_down_is_asked_again():
     def answer(purpose, time):
         return "Sure, I will deploy it." if purpose.startswith("initial 2/") and time == 1 else MEMORY
@@ -142,6 +147,7 @@ def test_only_the_part_that_was_turned_down_is_asked_again():
     assert report(outcome).accepted
 
 
+@pytest.mark.slow
 def test_a_part_that_tells_nothing_is_asked_again_with_the_joining():
     def answer(purpose, time):
         if time == 1 and (purpose == "merge" or purpose.startswith("initial 3/")):
@@ -154,6 +160,7 @@ def test_a_part_that_tells_nothing_is_asked_again_with_the_joining():
     assert report(outcome).accepted
 
 
+@pytest.mark.slow
 def test_a_model_that_fails_at_a_part_twice_is_not_asked_for_the_others():
     outcome, asked = ask_in_parts(lambda purpose, time: EMPTY)
     purposes = [question.purpose for question in asked]
@@ -162,6 +169,7 @@ def test_a_model_that_fails_at_a_part_twice_is_not_asked_for_the_others():
     assert "asked again: it tells nothing" in report(outcome).reason
 
 
+@pytest.mark.slow
 def test_a_model_that_gives_no_answer_to_the_second_question_is_not_asked_for_the_others():
     outcome, asked = ask_in_parts(lambda purpose, time: EMPTY if time == 1 else "")
     assert len(asked) == 5
@@ -179,6 +187,7 @@ def test_the_second_refusal_is_the_last():
     assert RULE in view(outcome)
 
 
+@pytest.mark.slow
 def test_a_failure_is_not_asked_again():
     outcome, asked = compact("")
     assert len(asked) == 1
@@ -195,6 +204,7 @@ def test_without_room_for_facts_a_summary_that_loses_the_rules_is_turned_down():
     assert not report(outcome).accepted
 
 
+@pytest.mark.slow
 def test_a_target_of_the_callers_own_is_filled_with_what_the_summary_lacks():
     """Room that was asked for and left empty would only lose what fits in it."""
     told = [user(f"My cousin number {n} lives in house {n * 7} of Lisbon. " + PAD * 2) for n in range(120)]
@@ -222,6 +232,7 @@ FLIGHT = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "why"),
     [
@@ -262,6 +273,7 @@ def test_where_little_is_to_keep_a_text_is_not_judged_by_it():
     assert report(outcome).accepted
 
 
+@pytest.mark.slow
 def test_words_that_only_stand_in_for_a_summary_are_not_judged():
     """A plan asks nobody; what it would save is counted with a text of the expected length."""
     outcome, asked = compact("[stand-in] " + "summary " * 75)
@@ -269,6 +281,7 @@ def test_words_that_only_stand_in_for_a_summary_are_not_judged():
     assert report(outcome).accepted
 
 
+@pytest.mark.slow
 def test_a_model_that_says_one_word_again_and_again_is_turned_down():
     outcome, _ = compact("summary " * 450)
     assert not report(outcome).accepted

@@ -77,6 +77,7 @@ def test_the_next_question_fits_the_limit_that_was_named(limit, scale):
     assert untold(outcome, model.asked) == []
 
 
+@pytest.mark.slow
 def test_every_question_is_in_the_receipt():
     model = Small(2_500)
     outcome = refold.compact(talk(), window=128_000, force=True, ask=model)
@@ -87,6 +88,7 @@ def test_every_question_is_in_the_receipt():
     assert {call.next_window for call in outcome.receipt.calls if not call.failed} == {None}
 
 
+@pytest.mark.slow
 def test_without_a_number_the_question_is_halved():
     """11,000 tokens, then 5,700, then 2,900."""
     model = Small(4_096, SILENT)
@@ -126,6 +128,7 @@ def test_another_failure_is_not_asked_again():
     assert len(asked) == 1
 
 
+@pytest.mark.slow
 def test_the_same_holds_in_an_event_loop():
     model = Small(2_500)
 
@@ -178,6 +181,7 @@ def test_a_server_that_refuses_is_asked_again_and_its_limit_holds_for_the_sessio
     assert not any(call.failed for call in second.receipt.calls)
 
 
+@pytest.mark.slow
 def test_a_limit_that_is_hardly_one_is_not_kept():
     """A misread number must not end all summaries of a session."""
     words = ["prompt is too long: 30000 tokens > 12 maximum"]
@@ -286,6 +290,7 @@ def test_other_replies_teach_nothing():
     assert find_next_window(Ask("q"), refold.Answer(text="fine"), 8_000) is None
 
 
+@pytest.mark.slow
 def test_a_refused_question_behind_the_conversation_is_asked_apart():
     """The first question rides on the cache; after its refusal the text is asked by itself."""
     seen = []

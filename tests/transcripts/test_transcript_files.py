@@ -56,6 +56,7 @@ def test_a_compressed_file_reads_as_the_plain_one(tmp_path):
     assert detect_agent(packed) == "codex"
 
 
+@pytest.mark.slow
 def test_a_bomb_is_refused_before_it_fills_the_memory(tmp_path):
     """B14: 16 KB that would be 512 MB."""
     bomb = tmp_path / "bomb.jsonl.zst"
@@ -378,6 +379,7 @@ def test_one_value_over_many_lines_is_read_as_a_whole(tmp_path):
     assert transcripts.read(path).messages == ({"role": "user", "content": "hi"},)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("mark", "encoding"), [(b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be")])
 @pytest.mark.parametrize("compressed", [False, True])
 def test_a_transcript_in_utf_16_is_read(tmp_path, mark, encoding, compressed):

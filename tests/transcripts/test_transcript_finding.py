@@ -276,6 +276,7 @@ def test_thousands_of_sessions_are_read_once(tmp_path, monkeypatch):
     assert len(opened) == len(set(opened)) == 2_000
 
 
+@pytest.mark.slow
 def test_very_many_files_are_read_by_several_processes(tmp_path, monkeypatch):
     folder = tmp_path / ".claude" / "projects" / "-many"
     folder.mkdir(parents=True)

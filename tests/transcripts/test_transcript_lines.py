@@ -47,6 +47,7 @@ def test_where_a_torn_line_is_stands_in_its_problem():
     assert f"line {len(LINES)}" in problem.message
 
 
+@pytest.mark.slow
 def test_a_torn_line_glued_to_the_next_gives_the_next():
     """B02: at every place where it can be torn."""
     first, second = LINES[3], LINES[4]
@@ -127,6 +128,7 @@ def test_a_string_that_never_ends_gives_what_stands_behind_it():
     assert wrong == ["torn", "torn", "json", "torn", "glued"]
 
 
+@pytest.mark.slow
 def test_lines_are_not_joined_without_end(monkeypatch):
     torn = b'{"a":"no end\n'
     parsed = []
@@ -169,6 +171,7 @@ def test_a_line_beyond_the_limit_is_passed_over_without_being_held():
     assert [(problem.rule, problem.line) for problem in reader.problems] == [("long", 2), ("long", 4)]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="peak memory is told there")
 def test_a_line_of_five_hundred_megabytes_costs_its_limit(tmp_path):
     """B12: skipped, told, and never more than the limit and 64 MB in memory; sparse on the disk."""
@@ -221,6 +224,7 @@ def test_what_is_no_object_is_skipped_and_told():
     assert wrong == ["json", "json", "json"]
 
 
+@pytest.mark.slow
 def test_a_hostile_line_is_looked_at_a_bounded_number_of_times(monkeypatch):
     looks = []
     decode = lenient_json._decode_object

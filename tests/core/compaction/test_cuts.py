@@ -197,6 +197,7 @@ def test_no_legal_cut_makes_a_result_stray_or_a_call_dead_that_was_none(history)
         assert unanswered <= set(whole.unanswered)
 
 
+@pytest.mark.slow
 def test_the_work_grows_with_the_history():
     def cut_crossed_pairs(count):
         pairs = [message for n in range(count) for message in (call("f", id=str(n)), user("x"))]

@@ -130,6 +130,7 @@ def test_after_a_failure_the_rest_of_the_round_is_not_asked():
     assert model.asked == ["0.0", "0.1", "1.0"]
 
 
+@pytest.mark.slow
 def test_an_answer_longer_than_any_is_not_read():
     assert isinstance(run(one(), lambda _: "x" * (MOST_CHARS + 1)), Failed)
     assert run(one(), lambda _: "x" * MOST_CHARS) == Answer(text="x" * MOST_CHARS)

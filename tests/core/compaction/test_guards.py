@@ -202,6 +202,7 @@ def test_pins_of_a_policy_without_that_guard_are_not_asked_for():
     assert kept("system", pins=["nobody"]) == [0, 4]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("by_id", [True, False])
 def test_the_work_grows_with_the_pins(by_id):
     def pin_everything(count):

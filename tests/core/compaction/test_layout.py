@@ -150,11 +150,13 @@ class TestByAge:
 
 
 class TestGroups:
+    @pytest.mark.slow
     def test_a_call_and_its_result_stay_or_leave_together(self):
         for goal in range(0, 4_000, 50):
             history = sized(*[60, 340] * 20, groups=[2] * 20, actions=frozenset(range(0, 40, 2)))
             assert plan(history, goal).start % 2 == 0
 
+    @pytest.mark.slow
     def test_results_that_the_model_has_not_read_stay_with_their_calls(self):
         """Several results may be one large message, as with Gemini and Anthropic."""
         history = sized(*[60, 340] * 20, 90, 760, groups=[2] * 21, actions=frozenset(range(0, 42, 2)))
@@ -214,6 +216,7 @@ class TestParallelCalls:
         assert layout.start == 36
         assert layout.units > 0.8 * 1_500
 
+    @pytest.mark.slow
     @pytest.mark.few_values(2)
     @pytest.mark.parametrize(("window", "number"), [(8_000, 20), (8_000, 40), (16_000, 30), (32_000, 60)])
     def test_a_view_shows_all_of_them(self, window, number):
@@ -375,6 +378,7 @@ def test_a_larger_goal_shows_no_less(history, goal, more):
         assert after >= before - 3 * LEAST_TOKENS
 
 
+@pytest.mark.slow
 def test_the_work_is_linear():
     def make(number):
         history = sized(*[200, 800] * number, groups=[2] * number, actions=frozenset(range(0, 2 * number, 2)))

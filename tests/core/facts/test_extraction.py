@@ -75,6 +75,7 @@ class TestPeople:
         assert set(said.text.split()[2:]) == {"registration"}
         assert len(said.text) <= LONGEST
 
+    @pytest.mark.slow
     def test_of_a_long_text_that_was_pasted_not_too_much_is_noted(self):
         found = facts(user("Read this.\n" + "".join(f"You must never do thing {n}.\n" for n in range(900))))
         middle = [fact for fact in found.facts if fact.weight == extraction.MIDDLE_WEIGHT]
@@ -616,6 +617,7 @@ class TestTools:
         assert told(found, "todo") == [("Shoes", "gift") if is_plan else ("write", "pending")]
         assert len(found.of("done")) == (not is_plan)
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         ("text", "is_error"),
         [
@@ -887,6 +889,7 @@ class TestFindings:
         found.begin_round()
         assert found.get("key") is None
 
+    @pytest.mark.slow
     def test_what_is_put_to_last_is_got_while_it_is_asked_for(self):
         found = Findings()
         found.put("key", 7, lasts=True)

@@ -526,6 +526,7 @@ class TestTelling:
     def test_what_is_shown_already_is_not_told(self):
         assert "Nicola" not in self.page(100, seen={"Nicola"}).text
 
+    @pytest.mark.slow
     def test_a_digest_tells_them(self):
         talk = [user("Where do I get dessert in Lisbon?"), assistant(SHOPS)]
         talk += [user("And then? " * 40), assistant("Then you rest a while. " * 60)] * 40

@@ -211,6 +211,7 @@ def test_names_are_found_without_spaces_between_them():
     assert list(find_entities(joined)) == list(find_entities(joined.replace(",", " ")))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text", ["a" * 300_000, "a_" * 150_000, "/" * 300_000, "a/" * 150_000, "-:" * 150_000]
 )

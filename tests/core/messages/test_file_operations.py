@@ -252,6 +252,7 @@ class TestHouse:
     def test_salvage_knows_the_command(self):
         assert one("str_replace_editor", '{"command": "view", "path": "a", "x": ') == READ_A
 
+    @pytest.mark.slow
     def test_hostile_arguments_do_not_hang(self):
         nested = {}
         for _ in range(100_000):
@@ -506,6 +507,7 @@ class TestReads:
         assert find_file_reads(messages) == []
         assert find_file_reads([result("c0", "read_file 'a.py'", is_error=True)]) == []
 
+    @pytest.mark.slow
     def test_hostile_lines_do_not_hang(self):
         with stop_hang():
             for hostile in (
@@ -785,6 +787,7 @@ class TestResultsOfEdits:
         edit = calls(("edit", {"path": "a", "old_string": "import os", "new_string": "import json"}))
         assert find_files([edit, result("c0", text)]) == FileOps()
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("text", ACCEPTED, ids=range(len(ACCEPTED)))
     def test_an_edit_whose_result_mentions_a_failure_is_a_change(self, text):
         edit = calls(("edit", {"path": "a", "old_string": "import os", "new_string": "import json"}))

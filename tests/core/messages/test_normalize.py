@@ -265,6 +265,7 @@ def test_ids_are_unique_after_renaming_and_the_same_results_answer(history):
     assert len(link(history).answers) <= len(link(done).answers)
 
 
+@pytest.mark.slow
 def test_many_calls_with_one_id_take_linear_work():
     def make_work(size):
         history = [message for _ in range(size) for message in (call("f", id="a"), result("a", "x"))]

@@ -212,6 +212,7 @@ class TestCalls:
         assert [message["role"] for message in session.view()] == ["assistant", "user"]
 
 
+@pytest.mark.slow
 def test_a_model_with_a_value_of_another_type_is_read_without_a_warning():
     """Clients put parsed answers into fields that are declared as something else; pydantic warns there."""
     reply = Reply(role="assistant", content=[TextBlock(text="hi")])

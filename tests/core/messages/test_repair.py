@@ -520,6 +520,7 @@ def test_messages_with_results_far_away_take_linear_work(wire):
     assert_linear(make_work, 300)
 
 
+@pytest.mark.slow
 def test_stray_and_dead_ones_take_linear_work():
     def make_work(size):
         history = [message for n in range(size) for message in (call("f", id=f"c{n}"), result(f"r{n}", "x"))]

@@ -149,6 +149,7 @@ class TestOwnWords:
         text = "<command-args>a <system-reminder> b</command-args> Go on."
         assert remove_program_text(text) == " Go on."
 
+    @pytest.mark.slow
     @pytest.mark.few_values(2)
     @pytest.mark.parametrize(
         "text", ["<system-reminder>", "<command-args> a", "<command-args></command-name>"]

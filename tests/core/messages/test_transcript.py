@@ -70,6 +70,7 @@ def test_other_tags_and_words_stay():
     assert neutralise(text) == text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("style", STYLES)
 @pytest.mark.parametrize("tag", TAGS)
 def test_no_style_lets_content_close_the_data(style, tag):

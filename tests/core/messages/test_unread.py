@@ -1,5 +1,7 @@
 """Messages that a provider does not read although they are in the list."""
 
+import pytest
+
 import refold
 
 
@@ -43,6 +45,7 @@ def test_a_session_counts_the_same():
     assert later.prepare(MIDDLE).budget.used == measured(MIDDLE[21:]) + 4
 
 
+@pytest.mark.slow
 def test_a_fold_leaves_the_compaction_and_stands_behind_it():
     session = refold.open("f", store="memory:", window=6_000, format="anthropic")
     ready = session.prepare(MIDDLE)
@@ -70,6 +73,7 @@ def test_a_system_message_for_one_turn_counts_until_the_user_speaks_again():
     assert session.prepare(more).budget.used == measured(more)
 
 
+@pytest.mark.slow
 def test_the_users_words_before_the_block_of_an_endpoint_are_read():
     """OpenAI's and xAI's endpoints return them; where a model has answered before it, the block has all."""
     block = {"type": "compaction", "encrypted_content": "gAAAA" * 20}

@@ -571,6 +571,7 @@ class TestJson:
         assert value["error"] == REPLY["error"]
         assert value["status"] == "partial"
 
+    @pytest.mark.slow
     def test_keys_both_ends_of_a_list_and_a_count_stay(self):
         value = json.loads(shrink(json.dumps(REPLY), 100))
         assert list(value) == list(REPLY)
@@ -658,6 +659,7 @@ class TestJson:
         assert '"a": 1.50, "b": 1e5, "c": 123456789012345678901234567890' in shrunk
         assert "0.10" in shrunk
 
+    @pytest.mark.slow
     def test_compact_json_stays_compact(self):
         text = json.dumps(REPLY, separators=(",", ":"))
         assert '"status":"partial","error":{"code":17,' in shrink(text, 80)
@@ -731,6 +733,7 @@ class TestDiffs:
         ]
         assert re.search(r"left out, \+\d+ -\d+\]", shrunk)
 
+    @pytest.mark.slow
     def test_many_files_in_one_gap(self):
         shrunk = shrink(diff_of(*(f"src/file{i}.py" for i in range(60))), 60)
         assert re.search(r"left out, \+\d+ -\d+ in \d+ files\]", shrunk)
@@ -991,6 +994,7 @@ class TestFrames:
         assert "99 characters elided" in large
         assert "Use head" not in large
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         ("first", "second"), [("stdout", "stderr"), ("output_head", "output_tail"), ("stderr", "stdout")]
     )

@@ -828,6 +828,7 @@ def test_a_hundred_thousand_levels_do_not_crash():
         error = error.__cause__
 
 
+@pytest.mark.slow
 def test_a_million_entries_are_not_all_read():
     many = [
         [{"message": "x"}] * 1_000_000,
@@ -942,6 +943,7 @@ def test_reported_input_above_the_window_is_an_overflow_without_an_error():
     assert over.should_compact
 
 
+@pytest.mark.slow
 def test_an_error_that_is_no_refusal_compiles_few_patterns():
     """A program waits for the first answer; the numbers of a refusal are looked for in refusals alone."""
     program = """

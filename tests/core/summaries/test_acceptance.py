@@ -569,6 +569,7 @@ def test_what_says_something_is_no_acknowledgement(text):
     assert reject_reply(Answer(text=text)) == ""
 
 
+@pytest.mark.slow
 def test_no_text_hangs_a_pattern():
     hostile = ("what " * 500_000, "<" * 2_000_000, "? " * 1_000_000, "sorry " * 300_000, '" ' * 1_000_000)
     with stop_hang():

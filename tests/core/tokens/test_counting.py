@@ -174,6 +174,7 @@ def test_arguments_are_shown_as_on_the_wire_or_as_json():
     assert arguments_text(ToolCall("1", "f", EMPTY)) == "{}"
 
 
+@pytest.mark.slow
 def test_json_text_never_fails():
     assert json_text({"a": [1, None]}) == '{"a": [1, null]}'
     assert json_text({"a": {1}}) == '{"a": "{1}"}'

@@ -297,6 +297,7 @@ def test_every_kind_of_the_law_has_a_band_and_none_is_wide():
 # --- speed and hostile input ----------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     ["The quick brown fox. " * 250_000, "def f(x):\n    return x\n" * 230_000, "快速的棕色狐狸" * 240_000],
@@ -340,6 +341,7 @@ def test_a_subclass_of_str_counts_like_its_text():
 # --- the calibration ------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_fit_finds_the_weights_that_made_the_counts():
     """Pieces whose tokens follow known weights give these weights back, inside their limits."""
     rng = random.Random(6)

@@ -146,6 +146,7 @@ class CountingList(list):
         return super().__getitem__(index)
 
 
+@pytest.mark.slow
 def test_each_of_ten_thousand_nodes_is_visited_once():
     """B08: a ring, and a star of one name."""
     ring = [Node(str(number), str((number + 1) % 10_000)) for number in range(10_000)]

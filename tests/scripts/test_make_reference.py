@@ -16,7 +16,6 @@ import make_reference  # noqa: E402
 import reference_pages  # noqa: E402
 
 
-@pytest.mark.campaign
 def test_the_reference_is_up_to_date(monkeypatch):
     """After a change of a signature, a docstring, an option or a setting: run scripts/make_reference.py."""
     monkeypatch.setattr(sys, "argv", ["make_reference.py", "--check"])

@@ -800,7 +800,7 @@ def test_words_about_a_summary_tell_nothing():
 
 
 class TestVague:
-    """A summary of work on code names some of it; a weak model's "The user wants to fix the issue" does not."""
+    """A summary of work on files names some of it; a weak model's "The user wants to fix the issue" does not."""
 
     WORK = tuple(f"ran pytest tests/test_part_{number}.py: load_part_{number} failed" for number in range(60))
     VAGUE = "## What the user wants\nTo make all tests pass.\n## Done\nThey ran with pytest; a part failed to load."
@@ -810,13 +810,32 @@ class TestVague:
         return reject_vague(text, sources, replaced=replaced, most=most)
 
     def test_a_text_without_names_is_turned_down(self):
-        assert self.reject(self.VAGUE) == "it gives 0 names of files and code, at least 4 for 9,000 tokens"
+        assert (
+            self.reject(self.VAGUE) == "it gives 0 names and values of the work, at least 4 for 9,000 tokens"
+        )
 
     def test_a_text_with_names_passes(self):
         assert self.reject(self.NAMED) == ""
 
     def test_names_between_backticks_count_whatever_they_look_like(self):
         assert self.reject("Ran `pytest`: `failed` was told of `load_part_1`, `load_part_2()`.") == ""
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "The customer is Yusuf Rossi; he returns order W2378156 for 54.10, and Mei Kovacs waits.",
+            "客户Yusuf要求退回W2378156订单,金额54.10,文件在data/orders.csv里。",
+        ],
+    )
+    def test_numbers_and_names_of_people_count(self, text):
+        said = "Yusuf Rossi: W2378156, 54.10, Mei Kovacs, data/orders.csv"
+        assert self.reject(text, [said, *self.WORK]) == ""
+
+    def test_words_that_begin_a_sentence_do_not_count(self):
+        sentences = ("Failed tests. Part of them. Load it. Ran again.", "## Tests\n- Part\n- Load: Ran\n")
+        sources = ["Failed", "Tests", "Part", "Load", "Ran", "Again"]
+        for text in sentences:
+            assert self.reject(text, [*sources, *self.WORK]).startswith("it gives 0 names")
 
     def test_names_that_nobody_said_do_not_count(self):
         invented = self.NAMED.replace("part", "piece")
@@ -834,10 +853,11 @@ class TestVague:
         "sources",
         [
             ["Caroline went to Paris in 2023 and met Melanie there. " * 200],
-            WORK[:15],
-            [*WORK[:30], "and what else did you see there? " * 4_000],
+            [f'{{"order_id": "#W{number}", "payment_method": "card"}}' for number in range(2_000, 2_060)],
+            WORK[:11],
+            [*WORK[:29], "and what else did you see there? " * 4_000],
         ],
-        ids=["talk", "few names", "few names in a long talk"],
+        ids=["talk", "data", "few files", "few files in a long talk"],
     )
     def test_a_talk_may_be_told_in_plain_words(self, sources):
         assert self.reject(self.VAGUE, sources, replaced=30_000) == ""
@@ -858,7 +878,7 @@ class TestVague:
         made = refold.compact(messages, target=4_000, ask=lambda text: asked.append(text) or self.VAGUE)
         assert made.messages == refold.compact(messages, target=4_000).messages
         assert len(asked) == 2
-        assert any("names of files and code" in stage.reason for stage in made.receipt.stages)
+        assert any("names and values of the work" in stage.reason for stage in made.receipt.stages)
         told = refold.compact(messages, target=4_000, ask=lambda _: self.NAMED)
         assert "Fixed load_part_3" in str(told.messages)
 

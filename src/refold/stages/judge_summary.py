@@ -14,7 +14,6 @@ from refold.core.summaries.acceptance import (
     reject_reply,
     reject_text,
     reject_thin,
-    reject_vague,
 )
 from refold.core.summaries.tidy import tidy_summary
 from refold.stages.prompts import load
@@ -28,8 +27,6 @@ class SummaryJudge:
     prompt: str
     """Name of the prompt file."""
     output_tokens: int
-    room_tokens: int
-    """Tokens that a summary has in the view."""
     least_gain: float
     """Share of what leaves that must be saved."""
     compares: bool
@@ -44,11 +41,10 @@ class SummaryJudge:
         speakers = [(find_speaker(message), message.text[:2_000]) for message in leaving.messages]
         conversation = "\n".join(said for speaker, said in speakers if speaker in {"user", "assistant"})
         answers = [said for speaker, said in speakers if speaker == "assistant"]
-        sources = list(map(full_text, leaving.originals))
+        sources = map(full_text, leaving.originals)
         replaced = leaving.task.counter.tokens(leaving.units)
         why = self._judge(leaving, text, conversation, sources=sources, replaced=replaced)
-        vague = why or reject_vague(text, sources, replaced=replaced, most=self.room_tokens)
-        return vague or reject_copy(text, conversation, answers)
+        return why or reject_copy(text, conversation, answers)
 
     def reject_answer(self, leaving: Leaving, about: str, text: str) -> str:
         """Return why one of several answers is no summary of what it was asked about."""

@@ -201,9 +201,8 @@ class Summarize:
         return Step(replace_runs(leaving.task, leaving.places, put, self.name, why), why, facts=facts.counts)
 
     def _make_judge(self) -> SummaryJudge:
-        room = self.output_tokens if self.room_tokens is None else max(LEAST_SUMMARY, self.room_tokens)
         return SummaryJudge(
-            self.prompt, self.output_tokens, room, self.least_gain, compares=bool(self.ledger_tokens)
+            self.prompt, self.output_tokens, self.least_gain, compares=bool(self.ledger_tokens)
         )
 
     def _fit_text(self, leaving: Leaving, text: str) -> str:

@@ -17,7 +17,6 @@ from refold.core.summaries.acceptance import (
     reject_reply,
     reject_text,
     reject_thin,
-    reject_vague,
 )
 from refold.core.summaries.tidy import tidy_summary
 from refold.core.summaries.work_state import STATE_SENTENCES, find_state
@@ -797,90 +796,6 @@ def test_a_reply_without_words_is_none_for_every_policy(text):
 def test_words_about_a_summary_tell_nothing():
     _empty_words.cache_clear()  # a law that was not traced may have asked for them
     assert find_content("Here is a summary of the conversation: the parser of dates") == {"pars", "date"}
-
-
-class TestVague:
-    """A summary of work on files names some of it; a weak model's "The user wants to fix the issue" does not."""
-
-    WORK = tuple(f"ran pytest tests/test_part_{number}.py: load_part_{number} failed" for number in range(60))
-    VAGUE = "## What the user wants\nTo make all tests pass.\n## Done\nThey ran with pytest; a part failed to load."
-    NAMED = "Fixed load_part_3 and load_part_9; tests/test_part_3.py and tests/test_part_9.py pass now."
-
-    def reject(self, text, sources=WORK, replaced=9_000, most=400):
-        return reject_vague(text, sources, replaced=replaced, most=most)
-
-    def test_a_text_without_names_is_turned_down(self):
-        assert (
-            self.reject(self.VAGUE) == "it gives 0 names and values of the work, at least 4 for 9,000 tokens"
-        )
-
-    def test_a_text_with_names_passes(self):
-        assert self.reject(self.NAMED) == ""
-
-    def test_names_between_backticks_count_whatever_they_look_like(self):
-        assert self.reject("Ran `pytest`: `failed` was told of `load_part_1`, `load_part_2()`.") == ""
-
-    @pytest.mark.parametrize(
-        "text",
-        [
-            "The customer is Yusuf Rossi; he returns order W2378156 for 54.10, and Mei Kovacs waits.",
-            "客户Yusuf要求退回W2378156订单,金额54.10,文件在data/orders.csv里。",
-        ],
-    )
-    def test_numbers_and_names_of_people_count(self, text):
-        said = "Yusuf Rossi: W2378156, 54.10, Mei Kovacs, data/orders.csv"
-        assert self.reject(text, [said, *self.WORK]) == ""
-
-    def test_words_that_begin_a_sentence_do_not_count(self):
-        sentences = ("Failed tests. Part of them. Load it. Ran again.", "## Tests\n- Part\n- Load: Ran\n")
-        sources = ["Failed", "Tests", "Part", "Load", "Ran", "Again"]
-        for text in sentences:
-            assert self.reject(text, [*sources, *self.WORK]).startswith("it gives 0 names")
-
-    def test_names_that_nobody_said_do_not_count(self):
-        invented = self.NAMED.replace("part", "piece")
-        assert self.reject(invented).startswith("it gives 0 names")
-
-    def test_the_more_it_stands_for_the_more_is_asked(self):
-        assert self.reject(self.NAMED, replaced=15_000) == ""
-        assert self.reject(self.NAMED, replaced=17_000).startswith("it gives 4 names")
-
-    def test_in_little_room_less_is_asked(self):
-        assert self.reject("load_part_3 failed.", most=40) == ""
-        assert self.reject("load_part_3 failed.", most=80).startswith("it gives 1 names")
-
-    @pytest.mark.parametrize(
-        "sources",
-        [
-            ["Caroline went to Paris in 2023 and met Melanie there. " * 200],
-            [f'{{"order_id": "#W{number}", "payment_method": "card"}}' for number in range(2_000, 2_060)],
-            WORK[:11],
-            [*WORK[:29], "and what else did you see there? " * 4_000],
-        ],
-        ids=["talk", "data", "few files", "few files in a long talk"],
-    )
-    def test_a_talk_may_be_told_in_plain_words(self, sources):
-        assert self.reject(self.VAGUE, sources, replaced=30_000) == ""
-
-    def test_little_may_be_told_in_plain_words(self):
-        assert self.reject(self.VAGUE, replaced=999) == ""
-
-    def test_a_vague_summary_leaves_the_view_of_no_summary(self):
-        """The model is asked twice; then the digest stands, which names more."""
-        messages = [{"role": "user", "content": "Make all tests pass."}]
-        for number, line in enumerate(self.WORK):
-            arguments = f'{{"command": "pytest tests/test_part_{number}.py"}}'
-            function = {"name": "bash", "arguments": arguments}
-            calls = [{"id": f"c{number}", "type": "function", "function": function}]
-            messages.append({"role": "assistant", "content": None, "tool_calls": calls})
-            messages.append({"role": "tool", "tool_call_id": f"c{number}", "content": f"{line}\n" * 20})
-        asked = []
-        made = refold.compact(messages, target=4_000, ask=lambda text: asked.append(text) or self.VAGUE)
-        assert made.messages == refold.compact(messages, target=4_000).messages
-        assert len(asked) == 2
-        assert any("names and values of the work" in stage.reason for stage in made.receipt.stages)
-        told = refold.compact(messages, target=4_000, ask=lambda _: self.NAMED)
-        assert "Fixed load_part_3" in str(told.messages)
 
 
 def test_of_equal_sections_one_stays():

@@ -5,18 +5,17 @@ complete, and an answer rather than a tool call, a refusal or a request for the 
 judges the text against what it stands for: whether it continues the conversation instead of summarising it,
 repeats the question, is in another language, or is too long; `reject_copy` whether it copies it.
 `reject_thin` asks for more the more a text stands for: a word or an empty phrase is no summary of a thousand
-tokens. `reject_vague` asks for names where the work is on files. On doubt a summary passes. Facts that a text
-lacks are counted in `facts`; whether it makes the history smaller is checked by the pipeline.
+tokens. On doubt a summary passes. Facts that a text lacks are counted in `facts`; whether it makes the
+history smaller is checked by the pipeline.
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from functools import cache, partial
 from math import log2
 from typing import Final
 
 from refold.core.compaction.flow import Failed, Reply
-from refold.core.facts.entities import FILE, PATH, find_entities
 from refold.core.facts.sentences import split_sentences
 from refold.core.facts.words import compile_patterns, read_patterns
 from refold.core.summaries.tidy import NO_PROSE, mark_code
@@ -294,60 +293,6 @@ def reject_thin(text: str, sources: Iterable[str], *, replaced: int) -> str:
         words = f"{len(own & heard)} words of the conversation, at least {least} for {replaced:,} tokens"
         return f"{TELLS_LITTLE}: {words}"
     return ""
-
-
-VAGUE_TOKENS: Final = 1_000
-"""Tokens of work whose summary must give one name; each doubling asks for one more. Where a small model gave
-fewer, the digest alone told a reader more (decision 23)."""
-WORK_FILES: Final = 12
-FILE_TOKENS: Final = 1_000
-"""Least number of different files in what leaves, and tokens for one of them, if it is work on files: a talk
-names few, whatever its length, and may be told in plain words."""
-NAME_TOKENS: Final = 40
-"""Tokens that a summary may have for each name it must give: in little room less is asked for."""
-_QUOTED_CODE: Final = re.compile(r"`([^`\n]{2,80})`")
-_ASCII_RUN: Final = re.compile(r"[!-~]{1,400}")
-_AROUND: Final = "!\"#$%&'()*+,.:;<=>?@[]^`{|}~-"
-"""Marks around a word that belong to no name."""
-
-
-def reject_vague(text: str, sources: Iterable[str], *, replaced: int, most: int) -> str:
-    """Return why a text is no summary of work on files: it gives hardly any of its names and values.
-
-    `most`: tokens that the text may have.
-
-    >>> work = [f"edit src/part_{number}.py" for number in range(40)]
-    >>> reject_vague("The assistant fixed the issue.", work, replaced=9_000, most=2_000)
-    'it gives 0 names and values of the work, at least 4 for 9,000 tokens'
-    >>> reject_vague("The assistant fixed the issue.", work[:9], replaced=9_000, most=2_000)
-    ''
-    """
-    least = min(int(log2(max(VAGUE_TOKENS, replaced) / VAGUE_TOKENS)) + 1, most // NAME_TOKENS)
-    files_of_work = max(WORK_FILES, replaced // FILE_TOKENS)
-    own, given, files = set(find_specifics(text[:_SAMPLE])), set[str](), set[str]()
-    for source in sources:
-        given |= {name for name in own - given if name in source}
-        if len(given) >= least:
-            return ""
-        if len(files) < files_of_work:
-            files |= {name for name, kind in find_entities(source[:_SAMPLE]) if kind in {FILE, PATH}}
-    if replaced < VAGUE_TOKENS or len(files) < files_of_work:
-        return ""
-    return f"it gives {len(given)} names and values of the work, at least {least} for {replaced:,} tokens"
-
-
-def find_specifics(text: str) -> Iterator[str]:
-    """Yield words that name something: code, paths, numbers, and capitals that begin no sentence."""
-    yield from (name.removesuffix("()") for name in _QUOTED_CODE.findall(text))
-    for line in text.split("\n"):
-        is_first = line.lstrip()[:1].isascii()
-        for run in _ASCII_RUN.findall(line):
-            word = run.strip(_AROUND)
-            is_marked = any(mark in word for mark in "_/.") or any(map(str.isdigit, word))
-            is_name = is_marked or word not in (word.lower(), word.capitalize())
-            if len(word) > 1 and (is_name or (word[0].isupper() and not is_first)):
-                yield word
-            is_first = not word or run.endswith((".", ":", "!", "?"))
 
 
 def find_content(text: str) -> set[str]:

@@ -804,6 +804,12 @@ def test_of_equal_sections_one_stays():
     assert tidy_summary(text) == f"{section}\n## Next\nDraw it.\n"
 
 
+def test_two_files_may_have_equal_sections():
+    text = "\n".join(f"## src/{name}.py\n### Status\nPorted; its tests pass." for name in "ab")
+    assert tidy_summary(text) == text
+    assert tidy_summary(f"{text}\n{text}") == text
+
+
 def test_a_text_of_which_half_is_repeated_is_a_loop():
     lines = [f"- step {number} of the plan was done" for number in range(4)]
     assert reject_text("\n".join([*lines, *lines]), "") == "it says the same again and again"

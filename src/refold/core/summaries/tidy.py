@@ -39,7 +39,8 @@ def tidy_summary(text: str, asked: str = "") -> str:
 
     Those are lines of the question, lines that were said before, and lines that say that there is nothing.
     Code, tables and short lines stay. A section may say a line twice, not in a row. What stands under two
-    headings stays, unless both are kinds of news: two files may have one status. Of equal sections one stays.
+    headings stays, unless both are kinds of news: two files may have one status. Of sections
+    that are equal, with the headings above them, one stays.
 
     asked   the words of the question
     """
@@ -47,8 +48,12 @@ def tidy_summary(text: str, asked: str = "") -> str:
     kept: list[str] = []
     elsewhere: set[str] = set()
     sections: dict[tuple[str, ...], list[str]] = {}
+    above: dict[int, str] = {}
     for lines in _split_at_headings(text):
-        sections.setdefault(tuple(filter(None, map(str.strip, lines))), lines)
+        own = len(lines[0]) - len(lines[0].lstrip("#"))
+        above = {level: heading for level, heading in above.items() if level < own}
+        sections.setdefault((*above.values(), *filter(None, map(str.strip, lines))), lines)
+        above[own] = lines[0]
     for lines in sections.values():
         left = list(_skip_repeated(lines, elsewhere, in_question))
         is_news, is_again = _is_kind_of_news(lines[0]), lines[0].strip() in elsewhere

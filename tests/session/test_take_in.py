@@ -699,6 +699,25 @@ PAIRS = [pair for pair in permutations(TEXTS, 2) if pair not in AMBIGUOUS]
 
 
 @pytest.mark.parametrize(("before", "after"), PAIRS)
+def test_a_talk_may_go_back_in_another_format(before, after):
+    """A turn that fails is sent to another provider, and an earlier question is asked anew there."""
+    lists = [boat_talk(3), [*boat_talk(3)[:4], user("Edited.")], boat_talk(2), boat_talk(4)]
+    with refold.open("k", store="memory:", window="100k") as session:
+        session.prepare(write_in(before, boat_talk(3)))
+        for messages in lists:
+            assert session.prepare(write_in(after, messages)).messages == write_in(after, messages)
+        assert session.prepare(write_in(before, boat_talk(1))).messages == write_in(before, boat_talk(1))
+
+
+def test_calls_of_openai_behind_a_talk_of_gemini_make_no_mixed_view():
+    said = boat_talk(1)
+    whole = [*said[:2], OPENAI_CALL, {"role": "tool", "tool_call_id": "c3", "content": "nothing"}, *said[1:]]
+    with refold.open("k", store="memory:", window="100k") as session:
+        session.prepare(write_in("gemini", said))
+        assert session.prepare(whole).messages == whole
+
+
+@pytest.mark.parametrize(("before", "after"), PAIRS)
 def test_a_talk_goes_on_in_another_format(before, after, tmp_path):
     """A program that changes its provider hands in the same words in another shape; every view is in it."""
     address = f"sqlite:{tmp_path}/log.db"

@@ -181,8 +181,8 @@ class CallerHistory:
         return plain
 
     def forget_objects(self) -> None:
-        """Drop the caller's own objects: a list that continues them tells nothing any more."""
-        self.caller_objects = []
+        """Drop the caller's own objects: they are in the format before, and tell nothing any more."""
+        self.caller_objects, self.said_items = [], None if self.said_items else self.said_items
 
     def next_stretch(self, compared: str, length: int, last: int) -> tuple[int, int]:
         """Return the part of older messages that is compared next; behind the last one the first follows.

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from refold import formats
 from refold.core.log.entries import AS_WRITTEN, ROOT, SAID, Entry, Kind, hash_entry, make_entry
 from refold.core.log.folds import FoldDraft, name_as_own
 from refold.core.log.rebase import find_last_summarised, rebase_summaries
@@ -26,7 +27,7 @@ from refold.session.state.caller_history import SentView, view_to_send
 from refold.session.state.session_state import SessionState
 from refold.session.steps.append import commit, message_entries
 from refold.session.steps.earlier_views import common_length, earlier_views, is_same
-from refold.session.steps.load import VIEW_MARKS, load_at_head, spending_at
+from refold.session.steps.load import VIEW_MARKS, fill_view, load_at_head, spending_at
 from refold.session.steps.read_entries import fold_messages
 from refold.stores import START, Place
 
@@ -89,7 +90,12 @@ def branch(state: SessionState, body: list[Any]) -> SessionFlow[bool]:
         except StoreError:
             state.position.return_to(view, tip)
             raise
+        wire = state.wire
         yield from load_at_head(state)
+        if state.wire.name != wire.name and (
+            formats.detect_or_none(body) or not formats.reads(state.wire, body)
+        ):
+            yield from fill_view(state, state.loaded.system, wire)  # the list is in the format of now
     if said_items is not None:
         state.loaded.update_items(dict(enumerate(said_items, 1)))
     state.caller.hold_said(said_items)

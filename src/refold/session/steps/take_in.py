@@ -73,10 +73,7 @@ def take_in(state: SessionState, messages: Sequence[Any]) -> SessionFlow[bool]:
         compared = _compare_with_said(state, messages)
     try:
         fixed = _count_system_messages(state, messages)
-        new = _find_new(state, messages, fixed, compared)
-        wire = detect_format(state, new)
-        if wire.name != state.settings.format and not formats.reads(wire, new):  # plain messages have no mark
-            wire = formats.detect(new, state.settings.model)
+        wire = _detect_list(state, _find_new(state, messages, fixed, compared))
     except FormatError:
         detect_format(state, messages).parse(messages)  # names the place in the caller's list
         raise
@@ -126,7 +123,7 @@ def _read_new(
 
 def _branch_off(state: SessionState, messages: Sequence[Any], fixed: int) -> SessionFlow[_Known]:
     """Go on from where the list differs from what is known, also in the first messages alone."""
-    if (wire := detect_format(state, messages)).name != state.wire.name:  # though its last words are known
+    if (wire := _detect_list(state, messages)).name != state.wire.name:  # though its last words are known
         yield from fill_view(state, state.loaded.system, wire)
     formats.refuse_other(state.wire, messages)
     copies = [copy_item(item) for item in messages]
@@ -170,7 +167,14 @@ def _find_new(
         known = state.caller.said_items or []
     end = fixed + len(known)
     last = messages[end - 1] if 0 < len(known) <= len(messages) - fixed else None
-    return messages[end:] if last is not None and is_same(state.wire, known[-1], last, 0) else messages
+    if last is None or not is_same(state.wire, known[-1], last, 0):
+        return messages
+    try:
+        if last != known[-1]:
+            state.wire.parse([last])
+    except FormatError:  # the same words in another format
+        return messages
+    return messages[end:]
 
 
 def _has_new_objects(state: SessionState, messages: list[Any], compared: _Comparison | None) -> bool:
@@ -204,6 +208,13 @@ def is_system(wire: Format, item: Any) -> bool:
         return False
     (message,) = wire.parse([item])
     return message.role == "system" and not message.is_summary
+
+
+def _detect_list(state: SessionState, messages: Sequence[Any]) -> Format:
+    """Return the format of a list; plain messages have no mark, and not every format reads them."""
+    wire = detect_format(state, messages)
+    is_read = wire.name == state.settings.format or formats.reads(wire, messages)
+    return wire if is_read else formats.detect(messages, state.settings.model)
 
 
 def detect_format(state: SessionState, new: Sequence[Any]) -> Format:

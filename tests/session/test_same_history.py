@@ -165,6 +165,16 @@ class TestMovingMark:
         done[-1]["content"][-1]["cache_control"] = {"type": "ephemeral"}
         return done
 
+    def test_one_that_the_caller_puts_into_what_it_was_given_does_not_come_back(self):
+        """Of a long view only some copies are compared in a turn."""
+        with opened(window=30_000, format="anthropic") as session:
+            for turns in range(150, 156):
+                ready = session.prepare(whole := unmarked(self.history(turns)))
+                assert not count_marks(ready.messages)
+                made = [message for message in ready.messages if message not in whole]
+                made[0]["content"] = [{"type": "text", "text": "x", "cache_control": {"type": "ephemeral"}}]
+        assert len(ready.messages) > 128  # twice as many as are compared
+
     def test_it_reads_nothing_from_the_store_and_is_sent_where_it_is_now(self):
         store = CountingStore(open_store("memory:"))
         session = opened(window=8_000, format="anthropic", store=store)

@@ -113,9 +113,12 @@ class LoadedView:
         (self.marked.add if split_cache_marks(item)[1] else self.marked.discard)(index)
 
     def drop_marks(self, sent: list[Any], places: Sequence[int | None]) -> None:
-        """Take the marks of earlier lists out of messages that have no place in the list of now."""
-        for at in self.marked:
-            if places[at] is None:
+        """Take the marks of earlier lists out of messages that have no place in the list of now.
+
+        A caller may also have put marks into the copies that it was given.
+        """
+        for at, place in enumerate(places):
+            if place is None and (at in self.marked or sent[at] != self.items[at]):
                 sent[at], _ = split_cache_marks(sent[at])
 
     def put_items(self, items: Mapping[int, Any]) -> None:

@@ -709,6 +709,17 @@ def test_a_talk_may_go_back_in_another_format(before, after):
         assert session.prepare(write_in(before, boat_talk(1))).messages == write_in(before, boat_talk(1))
 
 
+@pytest.mark.parametrize("before", ["gemini", "converse"])
+def test_a_talk_may_go_on_behind_a_system_message(before, tmp_path):
+    """The format before it has none in its lists, and cannot read it."""
+    whole = [{"role": "system", "content": "Be kind."}, *boat_talk(2)]
+    with refold.open("k", store=f"sqlite:{tmp_path}/log.db", window="100k") as session:
+        session.prepare(write_in(before, boat_talk(1)))
+        assert session.prepare(whole).messages == whole
+    with refold.open("k", store=f"sqlite:{tmp_path}/log.db", window="100k") as session:
+        assert session.prepare().messages == whole
+
+
 def test_calls_of_openai_behind_a_talk_of_gemini_make_no_mixed_view():
     said = boat_talk(1)
     whole = [*said[:2], OPENAI_CALL, {"role": "tool", "tool_call_id": "c3", "content": "nothing"}, *said[1:]]

@@ -206,7 +206,8 @@ def is_system(wire: Format, item: Any) -> bool:
     role = item.get("role") if isinstance(item, dict) else getattr(item, "role", None)
     if role not in ("system", "developer"):
         return False
-    (message,) = wire.parse([item])
+    reader = wire if formats.reads(wire, [item]) else formats.detect([item])  # of a list in another format
+    (message,) = reader.parse([item])
     return message.role == "system" and not message.is_summary
 
 

@@ -814,3 +814,19 @@ def test_a_text_of_which_half_is_repeated_is_a_loop():
     lines = [f"- step {number} of the plan was done" for number in range(4)]
     assert reject_text("\n".join([*lines, *lines]), "") == "it says the same again and again"
     assert reject_text("\n".join([*lines, *lines[1:], "- and the end"]), "") == ""
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        "### src/part_{}.py\nStatus: done\nTests: passing\n",
+        "- path: src/part_{}.py\n  status: done\n  tests: pass\n",
+        '  {{\n    "path": "src/part_{}.py",\n    "status": "done",\n    "tests": "pass"\n  }},\n',
+        "<file>\n<path>src/part_{}.py</path>\n<status>done</status>\n<tests>pass</tests>\n</file>\n",
+    ],
+    ids=["headings", "YAML", "JSON", "XML"],
+)
+def test_what_every_item_of_a_list_has_is_no_loop(item):
+    items = [item.format(number) for number in range(16)]
+    assert reject_text("".join(items), "") == ""
+    assert reject_text("".join(items[:2] * 8), "") == "it says the same again and again"

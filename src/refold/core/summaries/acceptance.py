@@ -84,9 +84,12 @@ LOOP_SHARE: Final = 0.1
 """Least share of different words in a text of at least `LOOP_WORDS`; a higher share rejects long lists."""
 LOOP_LINES: Final = 8
 LOOPED_SHARE: Final = 0.5
-"""Share of repeated lines, headings counted, in a text of at least `LOOP_LINES` from which on it is a loop.
-Of 162 answers of three small models the good ones repeat at most 0.4 of their lines; of 259 of another run
-none that repeats half of them was good."""
+"""Share of repeated headings and long lines, of at least `LOOP_LINES`, from which on a text is a loop. Of 162
+answers of three small models the good ones repeat at most 0.4 of their lines; of 259 of another run none that
+repeats half of them was good."""
+SHORT_SHARE: Final = 0.7
+"""The same for all lines: twenty files may have one `Status: done` and one `Tests: pass` each."""
+_TAG: Final = re.compile(r"</?[\w-]{1,40}>")
 _TRANSCRIPT_LINE: Final = re.compile(r"^#\d{1,7} (?:user|assistant|system|tool)\b[^:\n]{0,40}:", re.MULTILINE)
 _INVENTED_LINES: Final = 2
 """Messages in the form of the transcript from which on a text is one. Of 40 texts of a model of 1.5 billion
@@ -146,11 +149,7 @@ def reject_text(
         return "it repeats the question instead of answering it"
     if continues_conversation(text):
         return GOES_ON
-    # A small model that does not find its end says few words many times.
-    words = _WORD.findall(text[:_SAMPLE].lower())
-    loops = len(words) >= LOOP_WORDS and len(set(words)) < LOOP_SHARE * len(words)
-    lines = [line.strip() for line in text[:_SAMPLE].split("\n") if line.strip()]
-    if loops or (len(lines) >= LOOP_LINES and len(lines) - len({*lines}) >= LOOPED_SHARE * len(lines)):
+    if is_loop(text[:_SAMPLE]):
         return "it says the same again and again"
     if most is not None and tokens > most:
         return f"it has {tokens:,} tokens, more than the {most:,} it may have"
@@ -160,6 +159,20 @@ def reject_text(
     if conversation_language and own != conversation_language and not _uses_script(said, own):
         return f"it is written in {own}, the conversation in {conversation_language}"
     return ""
+
+
+def is_loop(text: str) -> bool:
+    """True if a text says few words many times: a small model does not find its end."""
+    words = _WORD.findall(text.lower())
+    if len(words) >= LOOP_WORDS and len(set(words)) < LOOP_SHARE * len(words):
+        return True
+    # Braces and tags come with every item of a list.
+    lines = [line.strip() for line in _TAG.sub("", text).split("\n") if _ANY_LETTER.search(line)]
+    long = [line for line in lines if len(line) >= _LEAST_LINE or line.startswith("#")]
+    return any(
+        len(some) >= LOOP_LINES and len(some) - len({*some}) >= share * len(some)
+        for some, share in ((lines, SHORT_SHARE), (long, LOOPED_SHARE))
+    )
 
 
 def continues_conversation(text: str) -> bool:

@@ -101,6 +101,19 @@ def test_a_turn_takes_as_many_calls_however_long_the_history_is(bring, window):
     assert calls[1] <= calls[0] * 1.1
 
 
+def test_a_turn_of_a_talk_with_gemini_takes_as_many_calls_however_long_it_is():
+    calls = []
+    for turns in (50, 200):
+        session = refold.open("turn", store="memory:", window="1M", now=lambda: 0.0)
+        words = [(role, f"words {turn}") for turn in range(turns) for role in ("user", "model")]
+        contents = [
+            {"role": role, "parts": [{"text": text}]} for role, text in [*words, ("user", "and now?")]
+        ]
+        session.prepare(contents[:-2])
+        calls.append(count_calls(lambda session=session, contents=contents: session.prepare(contents)))
+    assert calls[1] <= calls[0] + 10
+
+
 def test_a_view_without_a_list_takes_as_many_calls_however_long_it_is():
     calls = []
     for turns in (100, 800):

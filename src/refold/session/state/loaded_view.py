@@ -168,16 +168,11 @@ class LoadedView:
 
     def is_positional(self, messages: Iterable[Message]) -> bool:
         """True if messages that were read alone read differently behind others: they have no ids."""
-        parts = (part for message in messages for part in message.parts)
-        return self.wire.positional or any(
-            is_position(part.id if isinstance(part, ToolCall) else part.call_id, part.name)
-            for part in parts
-            if isinstance(part, ToolCall | ToolResult)
-        )
+        return self.wire.positional or has_positions(messages)
 
     def read(self, items: Sequence[Any]) -> Sequence[Message]:
         """Parse new items; together with the items before them if these tell their ids."""
-        if not self.wire.positional and not self.is_positional(messages := self.wire.parse(items)):
+        if not has_positions(messages := self.wire.parse(items)):
             return messages
         if self.wire.parse_behind is not None:
             return self.wire.parse_behind(self.items, items)
@@ -270,6 +265,16 @@ class LoadedView:
     def tokens(self) -> int:
         """Tokens of the history."""
         return self.counter.tokens(self.sums.units + self.counter.per_conversation) if self.sizes else 0
+
+
+def has_positions(messages: Iterable[Message]) -> bool:
+    """True if a call or a result has no id but its position."""
+    parts = (part for message in messages for part in message.parts)
+    return any(
+        is_position(part.id if isinstance(part, ToolCall) else part.call_id, part.name)
+        for part in parts
+        if isinstance(part, ToolCall | ToolResult)
+    )
 
 
 def has_private(item: Any) -> bool:

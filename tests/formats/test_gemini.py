@@ -559,3 +559,20 @@ def test_a_shortened_response_keeps_its_field(field):
     ]
     assert any("left out" in part["response"][field] for part in parts)
     assert all(list(part["response"]) == [field] for part in parts)
+
+
+def test_a_result_without_an_id_behind_any_items_answers_their_call():
+    before = [
+        {"role": "visitor", "parts": [{"text": "hi"}]},
+        {"role": "user", "parts": [{"text": "Where is it?"}]},
+        {"role": "model", "parts": [{"text": "I look."}, {"functionCall": {"name": "look", "args": {}}}]},
+        {"role": "user", "parts": [{"functionResponse": {"name": "look", "response": {"output": "no"}}}]},
+        {"role": "model", "parts": [{"functionCall": {"name": "look", "args": {"again": True}}}]},
+    ]
+    new = [
+        {"role": "user", "parts": [{"functionResponse": {"name": "look", "response": {"output": "here"}}}]}
+    ]
+    gemini = get("gemini")
+    (message,) = gemini.parse_behind(before, new)
+    assert message == gemini.parse([*before, *new])[-1]
+    assert [result.call_id for result in message.results] == ["look#1"]

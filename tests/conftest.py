@@ -52,7 +52,7 @@ def pytest_collection_modifyitems(config, items):
 
 
 def choose_cases(cases):
-    """Those of one test function that run here; somebody who names one case gets it."""
+    """Return those of one test function that run here; a case that is named alone runs, unless it is a campaign."""
     marks = {mark.name: mark for mark in cases[0].iter_markers()}
     if "campaign" in marks and not WHOLE:
         return []

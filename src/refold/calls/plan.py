@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any
 
 from refold.arguments import check_arguments
 from refold.calls.build_task import CompactionOptions
@@ -23,15 +23,13 @@ from refold.core.models.prices import (
     find_price,
     fold_cost,
     request_cost,
+    sends_bill,
 )
 from refold.core.models.spending_limits import total_spent
 from refold.core.models.window_table import Price
 from refold.core.summaries.acceptance import make_stand_in
 from refold.core.tokens.usage import Usage
 from refold.stages.clip import Clip
-
-FREE: Final = Price(input=0.0, output=0.0)
-"""A server at a plain address and a model on this machine send no bill."""
 
 
 @check_arguments
@@ -74,8 +72,8 @@ def make_plan(
     outcome = dry_run(conversation, options)
     # A window that was given and a system's own table know no price; the table of true numbers may.
     price = conversation.window.price or find_price(model)
-    sends_bill = not (summariser or "").startswith(("http://", "local"))
-    summariser_price = choose_price(conversation.policy.window, summariser) or (price if sends_bill else FREE)
+    fallback = price if sends_bill(summariser or "") else Price(input=0.0, output=0.0)
+    summariser_price = choose_price(conversation.policy.window, summariser) or fallback
     bill = _bill(conversation, outcome, price, summariser_price)
     saving = find_saving(outcome.budget, price, summariser=summariser_price if options.model else None)
     return replace(_plan(conversation, outcome, bill, options.pins), thrifty=saving)

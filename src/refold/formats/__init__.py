@@ -120,10 +120,10 @@ def detect(items: Sequence[Any], model: str | None = None, tools: Any = None) ->
     listed = tools if isinstance(tools, list | tuple) else [tools]
     fields = (name for tool in listed if isinstance(tool, dict) for name in _TOOL_FIELDS if name in tool)
     wire = get(_SCHEMES.get((model or "").partition(":")[0]) or _TOOL_FIELDS[next(fields, "function")])
-    default, is_read = get(DEFAULT), _reads_plain(wire.name)
+    default, reads_plain = get(DEFAULT), _reads_plain(wire.name)
     if items and items[0].get("role") == "system" and not wire.shape.system_inside:
         return default
-    odd = (one for one in items if not (is_read and _is_plain(one) and one["role"] != "developer"))
+    odd = (one for one in items if not (reads_plain and _is_plain(one) and one["role"] != "developer"))
     same = wire is default or all(_find_content(wire, one) == _find_content(default, one) for one in odd)
     return wire if same else default
 
@@ -174,10 +174,10 @@ def refuse_other(wire: Format, items: Sequence[Any], first: int = 0) -> None:
     """
     if wire.name not in _BUILT_IN:
         return
-    is_read = _reads_plain(wire.name)
+    reads_plain = _reads_plain(wire.name)
     for index, item in enumerate(items, first):
         is_plain = _is_plain(item)
-        if (is_read and is_plain) or wire.recognise(item):
+        if (reads_plain and is_plain) or wire.recognise(item):
             continue
         others = [_load_built_in(name) for name in _BUILT_IN if name != wire.name]
         looked_at = items if is_plain else [item]  # later messages may tell what a plain one is
@@ -205,10 +205,12 @@ def write_text(wire: Format, item: Any, stored: str = DEFAULT) -> Any:
     return wire.render([message])[0] if all(type(part) is Text for part in message.parts) else item
 
 
-def reads(wire: Format, items: Sequence[Any]) -> bool:
-    """True if a format reads these messages; most read plain ones, so that only others are looked at.
+def may_read(wire: Format, items: Sequence[Any]) -> bool:
+    """False if a format does not read plain messages and cannot read these.
 
-    >>> reads(get("gemini"), [{"role": "user", "content": "hi"}])
+    Plain messages have no mark of a format, so `detect_or_none` does not tell such lists apart.
+
+    >>> may_read(get("gemini"), [{"role": "user", "content": "hi"}])
     False
     """
     if wire.name not in _BUILT_IN or _reads_plain(wire.name):

@@ -48,6 +48,11 @@ def choose_price(find: Callable[[str | None], Window], model: str | None) -> Pri
     return (known and known.price) or find_price(model)
 
 
+def sends_bill(address: str) -> bool:
+    """False for a server at a plain address and for a model on this machine."""
+    return not address.startswith(("http://", "local"))
+
+
 def find_client_price(
     provider: str, model: str, find: Callable[[str | None], Window] | None = None
 ) -> Price | None:

@@ -182,7 +182,9 @@ class CallerHistory:
 
     def forget_objects(self) -> None:
         """Drop the caller's own objects: they are in the format before, and tell nothing any more."""
-        self.caller_objects, self.said_items = [], None if self.said_items else self.said_items
+        self.caller_objects = []
+        if self.said_items:  # an empty list holds in every format: nothing was said
+            self.said_items = None
 
     def next_stretch(self, compared: str, length: int, last: int) -> tuple[int, int]:
         """Return the part of older messages that is compared next; behind the last one the first follows.

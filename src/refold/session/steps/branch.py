@@ -93,7 +93,7 @@ def branch(state: SessionState, body: list[Any]) -> SessionFlow[bool]:
         wire = state.wire
         yield from load_at_head(state)
         if state.wire.name != wire.name and (
-            formats.detect_or_none(body) or not formats.reads(state.wire, body)
+            formats.detect_or_none(body) or not formats.may_read(state.wire, body)
         ):
             yield from fill_view(state, state.loaded.system, wire)  # the list is in the format of now
     if said_items is not None:

@@ -206,7 +206,7 @@ def is_system(wire: Format, item: Any) -> bool:
     role = item.get("role") if isinstance(item, dict) else getattr(item, "role", None)
     if role not in ("system", "developer"):
         return False
-    reader = wire if formats.reads(wire, [item]) else formats.detect([item])  # of a list in another format
+    reader = wire if formats.may_read(wire, [item]) else formats.detect([item])  # of a list in another format
     (message,) = reader.parse([item])
     return message.role == "system" and not message.is_summary
 
@@ -214,7 +214,7 @@ def is_system(wire: Format, item: Any) -> bool:
 def _detect_list(state: SessionState, messages: Sequence[Any]) -> Format:
     """Return the format of a list; plain messages have no mark, and not every format reads them."""
     wire = detect_format(state, messages)
-    is_read = wire.name == state.settings.format or formats.reads(wire, messages)
+    is_read = wire.name == state.settings.format or formats.may_read(wire, messages)
     return wire if is_read else formats.detect(messages, state.settings.model)
 
 

@@ -230,6 +230,34 @@ def test_what_a_short_summary_leaves_of_its_room_is_for_messages(target):
     assert len(asked.asked) == 1
 
 
+@pytest.mark.parametrize(("lines", "target"), [(6, 4_500), (20, 3_000)])
+def test_facts_behind_a_short_summary_have_the_room_of_a_digest(lines, target):
+    """What the model did not use of its room shows messages, not more names."""
+    built = [
+        message
+        for at in range(60)
+        for message in (
+            call("bash", id=f"c{at}", command=f"make part_{at}.o"),
+            result(f"c{at}", "\n".join(f"{words(random.Random(at), 9)} {line}" for line in range(lines))),
+        )
+    ]
+    text = "Parts 0 to 40 were built with make, one by one, all without any trouble. Each has its object."
+    sizes = []
+    for ask in (None, Scripted(text)):
+        outcome = refold.compact([user("Build all."), *built], window=200_000, target=target, ask=ask)
+        assert target * 0.95 <= outcome.tokens_after <= target
+        sizes += [estimate(message.text) for message in outcome.messages if message.is_summary]
+    assert sizes[1] <= sizes[0] + estimate(text)
+
+
+@pytest.mark.parametrize(("target", "said"), [(6_000, "at most 175 words"), (20_000, "at most 532 words")])
+def test_a_model_is_asked_for_less_where_facts_tell_the_work(target, said):
+    """Half of a small room, all but a part of a large one."""
+    asked = Scripted("Parts 0 to 40 were built with make.")
+    refold.compact([user("Build all."), *steps(400)], window=200_000, target=target, ask=asked)
+    assert said in asked.asked[0].text
+
+
 def test_room_that_is_too_small_for_another_message_stays_empty():
     """The model is asked once, and what it wrote stands."""
     talk = [(user, assistant)[step % 2](f"step {step}: " + "look at it. " * 100) for step in range(12)]
@@ -247,10 +275,11 @@ def test_an_answer_is_used_again_for_the_same_round_of_questions_alone():
             replies.append((yield (Ask("?"),) * number))
         return Step(note=f"{len(replies)} rounds")
 
-    assert answer_again(ask_rounds(1), ("yes",)) == Step(note="1 rounds")
-    assert answer_again(ask_rounds(), ("yes",)) == Step(note="0 rounds")
-    assert answer_again(ask_rounds(2), ("yes",)) is None
-    assert answer_again(ask_rounds(1, 1), ("yes",)) is None
+    assert answer_again(ask_rounds(1), [("yes",)]) == Step(note="1 rounds")
+    assert answer_again(ask_rounds(), [("yes",)]) == Step(note="0 rounds")
+    assert answer_again(ask_rounds(1, 2), [("yes",), ("yes", "no")]) == Step(note="2 rounds")
+    assert answer_again(ask_rounds(2), [("yes",)]) is None
+    assert answer_again(ask_rounds(1, 1), [("yes",)]) is None
 
 
 def test_a_target_above_the_history_changes_nothing():

@@ -67,6 +67,9 @@ views of 2,000 lose rules of the task that a share of 0.3 keeps; with 200 they d
 UNUSED_SHARE: Final = 0.07
 """Share of the goal that may stay unused. Where there is less to tell than was expected, the view is planned
 once more with the size that its text really has."""
+MOST_UNUSED_SHARE: Final = 0.12
+"""The same where a model was asked: if fewer messages leave than it told, a later fold asks about them again.
+A view has 85 % of its goal in any case."""
 SHORTEN: Final = "shorten"
 """The name of what is done where nothing leaves."""
 MISSED_PARTS: Final = 128
@@ -156,11 +159,11 @@ class Grade:
             proposal = better
         return proposal
 
-    def _propose(self, task: Task, layout: Layout, spare: int = 0, tries: int = TRIES) -> Proposal:
+    def _propose(self, task: Task, layout: Layout, spare: int = 0, *, is_last: bool = False) -> Proposal:
         """Propose the edits of a layout.
 
-        `spare`: tokens that the text may plan with and does not need. `tries`: how often a layout is planned
-        again for a model's text that is shorter than planned.
+        `spare`: tokens that the text may plan with and does not need. `is_last`: the layout was planned for
+        the size of the model's text.
         """
         # A shortened message would lose what no model was given.
         rewrites = {} if task.only_model and self.asks else self._rewrite(task, layout)
@@ -172,27 +175,36 @@ class Grade:
         proposal = self._choose_stage(graded, layout)(graded)
         if isinstance(proposal, Step):
             return self._finish(proposal, rewrites)
-        return self._follow(task, layout, proposal, rewrites, tries)
+        return self._follow(task, layout, proposal, rewrites, is_last=is_last)
 
-    def _plan(self, task: Task, history: "_Measured", written: int | None = None, over: int = 0) -> Layout:
+    def _plan(
+        self,
+        task: Task,
+        history: "_Measured",
+        written: int | None = None,
+        over: int = 0,
+        own_text: int | None = None,
+    ) -> Layout:
         """Plan the layout; something new leaves where anything does.
 
-        `written`: the text has this size. `over`: tokens by which an earlier plan was missed.
+        `written`: the text has this size. `over`: tokens by which an earlier plan was missed. `own_text`: the
+        size of what a model wrote; facts behind it have the room of a digest, and messages the rest.
         """
         unit, head = task.counter.divisor, task.measured.head
         goal = (task.tokens // 2 if task.goal is None else task.goal) - over
         share = self.work_share + (self.talk_share - self.work_share) * history.talk
 
         def text_size(free: int, leaving: int) -> int:
-            if written is not None:
+            if written is not None and own_text is None:
                 return min(written, leaving)
-            words = int(free * share) + min(int(free * SAID_SHARE), history.said)
-            if self.asks:
+            words = int(free * share) + min(int(free * SAID_SHARE), history.said) + (own_text or 0)
+            if self.asks and own_text is None:
                 words = max(words, min(SUMMARY_LEAST * unit, int(free * SUMMARY_MOST_SHARE)))
             # An earlier text is short already: a quarter of it would lose rules and work fold after fold.
             earlier = min(leaving, history.earlier)
             words = min(words, int((leaving - earlier) * TEXT_SHARE) + earlier, MOST_TOKENS * unit)
-            return words + WRAPPER_TOKENS * unit if leaving else 0
+            size = words + WRAPPER_TOKENS * unit if leaving else 0
+            return size if written is None else min(size, written)
 
         layout = plan_layout(
             history.sized,
@@ -247,7 +259,7 @@ class Grade:
         }
 
     def _follow(
-        self, task: Task, layout: Layout, proposal: Flow[Step], rewrites: dict[int, Edit], tries: int
+        self, task: Task, layout: Layout, proposal: Flow[Step], rewrites: dict[int, Edit], *, is_last: bool
     ) -> Flow[Step]:
         """Wait for the model's text; where it has not the size that was planned, share the rest anew."""
         replies: list[tuple[Reply, ...]] = []
@@ -260,23 +272,35 @@ class Grade:
         finished = self._finish(step, rewrites)
         if task.goal is None or not step.edits:
             return finished
-        written, view = _measure_step(task, finished)
+        view = _measure_step(task, finished)[1]
+        if replies and not is_last and (more := self._keep_more(task, layout, finished, replies)):
+            return more
         if task.goal * (1 - UNUSED_SHARE) < view <= task.goal:
             return finished
-        if view <= task.goal and tries and (more := self._keep_more(task, layout, written, replies, tries)):
-            return more
         return self._share_rest(task, layout, step, finished) if rewrites else finished
 
     def _keep_more(
-        self, task: Task, layout: Layout, written: int, replies: list[tuple[Reply, ...]], tries: int
+        self, task: Task, layout: Layout, finished: Step, replies: list[tuple[Reply, ...]]
     ) -> Step | None:
-        """Let fewer messages leave for the same text, because it is short; None if that is not possible."""
-        planned = self._plan(task, _measure_history(task), int(written / (1 - FACTS_SHARE)))
-        if planned.start >= layout.start or not replies:
+        """Show more of the messages beside the same text, if it is short; None where that is not possible."""
+        written, view = _measure_step(task, finished)
+        own_text = sum(
+            task.counter.text(str(message.meta["text"]))
+            for edit in finished.edits
+            for message in edit.put
+            if "text" in message.meta
+        )
+        history, goal = _measure_history(task), task.goal or 0
+        if view <= goal * (1 - MOST_UNUSED_SHARE):
+            planned = self._plan(task, history, int(written / (1 - FACTS_SHARE)))
+        else:  # what the model told leaves: a later fold would ask about it again
+            history = replace(history, sized=replace(history.sized, head=layout.start))
+            planned = self._plan(task, history, written, own_text=own_text)
+        if planned.start > layout.start:
             return None
-        again = self._propose(task, planned, tries=tries - 1)
-        step = again if isinstance(again, Step) else answer_again(again, replies[-1])
-        fits = step is not None and step.edits and _measure_step(task, step)[1] <= (task.goal or 0)
+        again = self._propose(task, planned, is_last=True)
+        step = again if isinstance(again, Step) else answer_again(again, replies)
+        fits = step is not None and step.edits and _measure_step(task, step)[1] <= goal
         return step if fits else None
 
     def _share_rest(self, task: Task, layout: Layout, step: Step, finished: Step) -> Step:

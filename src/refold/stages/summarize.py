@@ -14,7 +14,7 @@ from refold.core.compaction.flow import Ask, Flow, run_together
 from refold.core.compaction.keep_rules import Keep
 from refold.core.compaction.model_calls import find_next_window
 from refold.core.compaction.task import Step, Task, replace_runs
-from refold.core.facts.complete_summary import append_missing_facts, share_room
+from refold.core.facts.complete_summary import append_missing_facts, reserve_facts, share_room
 from refold.core.facts.ledger import LEDGER_SHARE, STORED_TOKENS, FactReport, Ledger
 from refold.core.messages import file_operations
 from refold.core.messages.file_operations import Vocabulary
@@ -24,6 +24,7 @@ from refold.core.messages.summary_headers import ACKNOWLEDGEMENT
 from refold.core.messages.transcript import Layout, neutralise
 from refold.core.summaries.acceptance import TELLS_LITTLE, reject_reply
 from refold.core.summaries.provenance import collect_speech, quote_foreign_orders
+from refold.core.summaries.tidy import fit_sections
 from refold.core.summaries.work_state import find_state
 from refold.core.summaries.wrappers import (
     FILES_SHARE,
@@ -107,7 +108,7 @@ class Summarize:
     """The subject that every summary pays attention to; the focus of one compaction is added to it."""
     room_tokens: int | None = None
     """Tokens of the view that are free for the summary, where another stage has planned the view. The model
-    is told how long it may be, a longer text loses its middle, and facts fill what a shorter one leaves."""
+    is told how long it may be, a longer text is cut, and facts fill what a shorter one leaves."""
     originals: bool = False
     """True if the model sees the original messages, False for those that cheaper stages have left."""
     vocabulary: Vocabulary = file_operations.COMMON_TOOLS
@@ -206,14 +207,14 @@ class Summarize:
         )
 
     def _fit_text(self, leaving: Leaving, text: str) -> str:
-        """Return the text without its middle where the view has no room for all of it."""
+        """Return a shorter text where the view has no room for all of it."""
         if self.room_tokens is None:
             return text
         counter = leaving.task.counter
         around = counter.tokens(_size(leaving.task, self._wrap("", leaving.covered)))
         ledger = leaving.ledger if self.ledger_tokens else Ledger()
-        room = share_room(text, ledger, self.room_tokens - around, counter.plain)
-        return keep_both_ends(text, max(LEAST_SUMMARY, room), counter.plain)
+        room = max(LEAST_SUMMARY, share_room(text, ledger, self.room_tokens - around, counter.plain))
+        return fit_sections(text, room, counter.plain) or keep_both_ends(text, room, counter.plain)
 
     def _append_facts(self, leaving: Leaving, text: str) -> tuple[list[Message], FactReport]:
         """Make the messages to put, with the facts that the text lacks, and report on each fact."""
@@ -331,15 +332,16 @@ class Summarize:
         lists = (("Files Read", files.read), ("Files Modified", files.modified))
         return request.with_context(
             previous=neutralise(previous),
-            focus="\n".join(filter(None, (attention, self._describe_room()))),
+            focus="\n".join(filter(None, (attention, self._describe_room(leaving)))),
             files=neutralise("\n".join(f"{title}: {', '.join(paths)}" for title, paths in lists if paths)),
         )
 
-    def _describe_room(self) -> str:
+    def _describe_room(self, leaving: Leaving) -> str:
         """Tell the model how long its text may be, and what stands beside it."""
         if self.room_tokens is None:
             return ""
-        words = max(LEAST_SUMMARY, self.room_tokens) * WORDS_PER_TOKEN
+        facts = reserve_facts(leaving.ledger, self.room_tokens) if self.ledger_tokens else 0
+        words = max(LEAST_SUMMARY, self.room_tokens - facts) * WORDS_PER_TOKEN
         return (
             f"Write at most {int(words):,} words. The newest messages are kept as they are; leave them out."
         )

@@ -18,7 +18,7 @@ from refold.core.summaries.acceptance import (
     reject_text,
     reject_thin,
 )
-from refold.core.summaries.tidy import tidy_summary
+from refold.core.summaries.tidy import fit_sections, tidy_summary
 from refold.core.summaries.work_state import STATE_SENTENCES, find_state
 from refold.testing import assistant, call, result, summary, user
 
@@ -403,6 +403,65 @@ def test_a_line_that_another_section_has_said_is_dropped_and_an_empty_section_to
     text = f"Memory\n\n## Open\n{waits}\n\n## Failed\n\n{waits}\n\n## Files\n{waits}\n- a.py was read by it"
     left = f"Memory\n\n## Open\n{waits}\n\n## Files\n- a.py was read by it"
     assert tidy_summary(text) == left
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "There were no failures in the process.",
+        "- No errors.",
+        "There were no files mentioned in the conversation.",
+        "No decisions yet.",
+    ],
+)
+def test_a_section_that_says_in_other_words_that_there_is_nothing_is_dropped(line):
+    assert tidy_summary(f"## Done\n- It is mended.\n\n## Failed\n{line}") == "## Done\n- It is mended.\n"
+
+
+@pytest.mark.parametrize("line", ["No files are to be deleted.", "No errors in app.log may be ignored."])
+def test_a_rule_that_begins_with_no_stays(line):
+    text = f"## Done\n- It is mended.\n\n## Failed\n{line}"
+    assert tidy_summary(text) == text
+
+
+class TestFitSections:
+    """A long summary loses the ends of its sections."""
+
+    def test_each_section_keeps_its_first_lines(self):
+        parts = [f"## Part {at}\n" + "\n".join(f"- line {at}.{n} of it" for n in range(9)) for at in range(4)]
+        text = "\n\n".join(parts)
+        fitted = fit_sections(text, len(text) // 2, len)
+        for at in range(4):
+            assert f"## Part {at}\n- line {at}.0 of it\n- line {at}.1 of it" in fitted
+        assert "line 3.8" not in fitted
+        assert len(text) // 4 <= len(fitted) <= len(text) // 2
+
+    def test_what_fits_is_not_touched(self):
+        text = "## A\n\n- one\n\n\n## B\n- two"
+        assert fit_sections(text, len(text), len) == text
+
+    @pytest.mark.parametrize("text", ["one line " * 40, "## Done\n" + "- a line\n" * 40, ""])
+    def test_one_section_is_not_cut_here(self, text):
+        assert fit_sections(text, min(50, len(text) - 1), len) == ""
+
+    def test_two_long_paragraphs_are_not_cut_here(self):
+        assert fit_sections(f"## A\n{'words ' * 40}\n## B\n{'words ' * 40}", 100, len) == ""
+
+    def test_a_section_ends_with_the_first_line_that_does_not_fit(self):
+        text = f"## A\n- one\n- {'long ' * 30}\n- three\n## B\n" + "- two\n" * 9
+        assert fit_sections(text, 70, len) == "## A\n- one\n\n## B\n" + "\n".join(["- two"] * 8)
+
+    def test_a_heading_above_headings_stays_with_them(self):
+        text = "## History\n\n### Done\n- one\n- two\n\n### Open\n- three\n- four"
+        assert fit_sections(text, 50, len).startswith("## History\n\n### Done\n- one")
+
+    @pytest.mark.parametrize("block", ["```\nmake a\n\nmake b\n```", "| a | b |\n|---|---|\n| 1 | 2 |"])
+    def test_code_and_tables_stay_whole_or_leave(self, block):
+        text = f"## A\n- one\n{block}\n- after\n\n## B\n- two\n" + "- more of it\n" * 9
+        for limit in range(20, len(text)):
+            fitted = fit_sections(text, limit, len)
+            assert (block in fitted) == (block.split("\n")[0] in fitted)
+            assert len(fitted) <= limit
 
 
 def test_code_stays_behind_a_line_that_is_code_by_itself():

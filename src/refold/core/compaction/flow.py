@@ -208,11 +208,14 @@ def record_replies(flow: Flow[T], replies: list[tuple[Reply, ...]]) -> Flow[T]:
         flow.close()
 
 
-def answer_again(flow: Flow[T], replies: tuple[Reply, ...]) -> T | None:
-    """Run a flow whose one round of questions has these answers already; None if it asks for more."""
+def answer_again(flow: Flow[T], replies: Sequence[tuple[Reply, ...]]) -> T | None:
+    """Run a flow whose rounds of questions have these answers already; None if it asks for more."""
     try:
-        if len(next(flow)) == len(replies):
-            flow.send(replies)
+        asks = next(flow)
+        for answers in replies:
+            if len(asks) != len(answers):
+                break
+            asks = flow.send(answers)
     except StopIteration as stop:
         return stop.value  # type: ignore[no-any-return]  # a flow of T returns a T
     finally:

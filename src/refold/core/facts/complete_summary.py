@@ -58,8 +58,12 @@ RULES_SHARE: Final = 0.5
 FACTS_SHARE: Final = 0.25
 """Share of the room of a summary that a long one leaves for the facts it lacks."""
 MOST_RULES_SHARE: Final = 0.6
-"""The same where the user's rules need more. After ten folds with a weak summariser 26 of 30 fresh rules
-stand, and 25 with 0.25 for all (`python -m bench.retention DATASET --measure planted`)."""
+"""The same where the user's rules need more. After ten folds with a weak summariser 29 of 30 fresh rules
+stand (`python -m bench.retention DATASET --measure planted`)."""
+LEAST_FACTS, LEAST_FACTS_SHARE = 300, 0.5
+"""Tokens that facts have beside a summary where tools did the work, and their most share of a small room. Of
+agent runs at a tenth of their tokens, views with a small model's summary keep 45.0 / 18.2 % with them and
+44.6 / 16.2 without; no summary keeps 46.6 / 18.3 (docs/decisions/0023-age-graded-views.md)."""
 WORTH_REPAIR: Final = 2.0
 """Lighter facts (small talk, names that were only seen) are not worth room behind a summary."""
 
@@ -73,6 +77,11 @@ class CompletedSummary:
     """Kept by the text itself, repaired behind it, reachable by handle."""
 
 
+def reserve_facts(ledger: Ledger, room: int) -> int:
+    """Return tokens of a room that a model is not asked to fill: the facts of work are known without it."""
+    return min(LEAST_FACTS, int(room * LEAST_FACTS_SHARE)) if _is_work(ledger) else 0
+
+
 def share_room(text: str, ledger: Ledger, room: int, count: Count) -> int:
     """Return how many tokens of a room a summary may have beside the facts that it lacks.
 
@@ -81,7 +90,13 @@ def share_room(text: str, ledger: Ledger, room: int, count: Count) -> int:
     noted = {fact.key for fact in read_page(text).facts}
     missing = (fact for fact in ledger.of(*RULE_KINDS) if fact.key not in noted)
     rules = sum(count(fact.text) + HANDLE_TOKENS for fact in missing)
-    return int(room - max(room * FACTS_SHARE, min(rules, room * MOST_RULES_SHARE)))
+    least = max(room * FACTS_SHARE, reserve_facts(ledger, room))
+    return int(room - max(least, min(rules, room * MOST_RULES_SHARE)))
+
+
+def _is_work(ledger: Ledger) -> bool:
+    """True if tools did the work; else people talk and hardly anything is done."""
+    return len(ledger.of("done")) * 3 > len(ledger.of(*USER_KINDS))
 
 
 def append_missing_facts(
@@ -102,8 +117,7 @@ def append_missing_facts(
         # All are of one ledger: merged anew, it would lose its open calls.
         missing = Ledger(tuple(sorted((*missing.facts, *again), key=lambda fact: fact.at)))
     page = Page(count, tokens - count(f"\n\n{BEGIN}\n{END}"), seen=set(words_and_names(text)))
-    is_work = len(ledger.of("done")) * 3 > len(ledger.of(*USER_KINDS))
-    for title, share in (*(_WORK_SHARES if is_work else _TALK_SHARES), (SAID, 1.0)):
+    for title, share in (*(_WORK_SHARES if _is_work(ledger) else _TALK_SHARES), (SAID, 1.0)):
         if title == VALUES:
             fill_names(page, missing, int(page.left * share))
         elif title == SAID:

@@ -6,7 +6,7 @@ changed", with one line under every heading. That room belongs to the conversati
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 _LEAST_LINE: Final = 20
@@ -21,14 +21,18 @@ _KINDS_OF_NEWS: Final = {
 _SAYS_NOTHING: Final = re.compile(
     r"(?:[-*•] {0,3})?(?:none|nothing|n/a|not applicable|"
     r"(?:there (?:are|is|were|was) )?no (?:(?:open|failed|further|next|new|other|specific) ){0,2}"
-    r"(?:requests?|tasks?|attempts?|files?|values?|decisions?|steps?|items?|questions?|corrections?)"
+    r"(?:requests?|tasks?|attempts?|files?|values?|decisions?|steps?|items?|questions?|corrections?"
+    r"|failures?|errors?|problems?)"
     r"(?: (?:or|and) \w{1,20})?"
     r"(?: (?:(?:were|was|have been) (?!to\b)\w{2,20}(?: (?:or|and) \w{2,20})?"
     r"|(?:are|is) (?:open|pending|left|known|given|listed|mentioned|needed|planned|required|specified)"
-    r"|to (?:do|list|mention|note|report))(?: (?:yet|so far|by the user|in (?:the|this) \w{1,20}))?)?)\.?",
+    r"|to (?:do|list|mention|note|report)|(?:mentioned|given|listed|found|made|reported)))?"
+    r"(?: (?:yet|so far|by the user|in (?:the|this) \w{1,20}))?)\.?",
     re.IGNORECASE,
 )
 """The one line of a section that has nothing to say. "No files are to be deleted" is a rule."""
+LEAST_FILLED: Final = 0.5
+"""Share of its room that a text has after a cut by sections; one long paragraph is cut elsewhere."""
 _CODE_FENCES: Final = ("```", "~~~")
 NO_PROSE: Final = ("    ", "\t", "|", "#")
 """How lines of code and tables begin, which may be quoted and may come again, and headings."""
@@ -65,6 +69,52 @@ def tidy_summary(text: str, asked: str = "") -> str:
         if said or (len(left) == len(lines) and not is_again):
             kept += left
     return "\n".join(_join_blanks(kept))
+
+
+def fit_sections(text: str, limit: int, count: Callable[[str], int]) -> str:
+    """Return a text of which the sections have lost their ends, within a limit; "" where that is no way.
+
+    Each section keeps as many lines as any other while they fit: a cut in the middle of the text would take
+    out whole sections. Code and tables stay whole or leave. One section, and one long paragraph, is not cut.
+    """
+    if count(text) <= limit:
+        return text
+    sections: list[tuple[str, list[str]]] = []
+    above = ""
+    for lines in _split_at_headings(text):
+        heading, blocks = _split_blocks(lines)
+        heading = f"{above}{heading}\n"
+        above = "" if blocks else f"{heading}\n"  # it belongs to the next one
+        sections += [(heading, blocks)] if blocks else []
+    if len(sections) < 2:
+        return ""
+    kept: list[list[str]] = [[] for _ in sections]
+    left = limit
+    for depth in range(max(len(blocks) for _, blocks in sections)):
+        for own, (heading, blocks) in zip(kept, sections, strict=True):
+            if len(own) == depth < len(blocks):  # one that lost a line has ended
+                cost = count(f"{blocks[depth]}\n") + (0 if depth else count(f"{heading}\n"))
+                if cost <= left:
+                    own.append(blocks[depth])
+                    left -= cost
+    shown = (heading + "\n".join(own) for own, (heading, _) in zip(kept, sections, strict=True) if own)
+    fitted = "\n\n".join(shown).strip()
+    return fitted if LEAST_FILLED * limit <= count(fitted) <= limit else ""
+
+
+def _split_blocks(lines: list[str]) -> tuple[str, list[str]]:
+    """Split a section into its heading, if any, and lines; code and tables count as one line each."""
+    blocks: list[str] = []
+    was_joined = False
+    has_heading = lines[0].startswith("#")
+    for line, is_code in mark_code(lines[has_heading:]):
+        is_joined = is_code or line.startswith("|")
+        if is_joined and was_joined:
+            blocks[-1] += f"\n{line}"
+        elif line.strip():
+            blocks.append(line)
+        was_joined = is_joined
+    return lines[0] if has_heading else "", blocks
 
 
 def _is_kind_of_news(line: str) -> bool:

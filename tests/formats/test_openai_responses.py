@@ -625,3 +625,31 @@ class TestNewerItems:
     def test_an_output_without_a_call_id_is_carried(self):
         (message,) = FORMAT.parse([{"type": "function_call_output", "output": "x"}])
         assert [type(part) for part in message.parts] == [Opaque]
+
+
+@pytest.mark.parametrize("policy", ["refold", "neurolink"])
+def test_no_fold_leaves_an_id_without_the_reasoning_that_it_implies(policy):
+    """The model thinks, says what it will do, and calls; OpenAI refuses the call's id without the thought."""
+    text = "the parser reads config.toml and fails with error 503, then it tries again. "
+    items = []
+    for turn in range(8):
+        said = [{"type": "output_text", "text": f"I look at part {turn}: {text}", "annotations": []}]
+        items += [
+            {"role": "user", "content": f"Turn {turn}: {text}"},
+            {"type": "reasoning", "id": f"rs_{turn}", "summary": [], "encrypted_content": "g" * 100},
+            {"type": "message", "id": f"msg_{turn}", "role": "assistant", "content": said},
+            {
+                "type": "function_call",
+                "id": f"fc_{turn}",
+                "call_id": f"c{turn}",
+                "name": "f",
+                "arguments": "{}",
+            },
+            {"type": "function_call_output", "call_id": f"c{turn}", "output": text * 9},
+        ]
+    items.append({"role": "user", "content": "and now?"})
+    for target in range(300, 3_000, 50):
+        view = refold.compact(items, target=target, window=100_000, policy=policy).messages
+        ids = {item.get("id", "") for item in view}
+        led = [name.partition("_")[2] for name in ids if name.startswith(("msg_", "fc_"))]
+        assert not [number for number in led if f"rs_{number}" not in ids], target

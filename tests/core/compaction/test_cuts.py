@@ -1,5 +1,7 @@
 """Where a history may be cut."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 
@@ -14,13 +16,14 @@ from refold.core.compaction.cuts import (
     reasoning_with_its_item,
     results_never_first,
 )
+from refold.core.compaction.guards import find_guarded
 from refold.core.compaction.keep_rules import (
     MeasuredHistory,
     find_tail_start,
     find_turn_before,
     find_turn_starts,
 )
-from refold.core.messages.message import Message, Opaque
+from refold.core.messages.message import Message, Opaque, Text, ToolCall
 from refold.core.messages.tool_pairs import link
 from refold.testing import (
     assistant,
@@ -116,6 +119,32 @@ def test_reasoning_stays_with_what_follows_a_built_in_call(behind, last):
     history = [assistant(thinking("hm")), *(assistant(part) for part in behind)]
     assert list(reasoning_with_its_item(history)) == [(0, last)]
     assert list(reasoning_with_its_item([*history[:2], user("go on")])) == [(0, 1)]
+
+
+@pytest.mark.parametrize(
+    ("ids", "last"),
+    [(("m1", "c1", "c2"), 3), (("m1", None, "c2"), 1), ((None, None, None), 1)],
+    ids=["named", "unnamed", "none"],
+)
+def test_reasoning_stays_with_words_and_calls_that_have_an_id(ids, last):
+    """A model says what it is about to do, then calls: the id of the call implies the reasoning, too."""
+    parts = (Text("I will look."), ToolCall("a", "f"), ToolCall("b", "f"))
+    behind = [Message("assistant", (part,), id=name) for part, name in zip(parts, ids, strict=True)]
+    answer = [assistant(thinking("hm")), *behind]
+    results = [result("a", "x"), result("b", "y")]
+    history = [user("hi"), *answer, *results, replace(behind[0], id="m2")]
+    assert list(reasoning_with_its_item(history)) == [(1, last + 1)]
+    assert list(reasoning_with_its_item([*answer[:2], *answer])) == [(0, 1), (2, last + 2)]
+    kept = find_guarded(history, [1] * len(history), {"pins"}, pins=[3])
+    assert kept == ({1, 2, 3, 4, 5, 6} if last == 3 else {3, 5})
+
+
+def test_each_thought_of_an_answer_stays_with_its_own_items():
+    search = Message("assistant", (Opaque("web_search_call", {}),), id="s1")
+    history = [assistant(thinking("hm")), search] * 3
+    ranges = [(0, 2), (2, 4), (4, 5)]
+    assert list(reasoning_with_its_item(history)) == ranges
+    assert find_guarded(history, [1] * 6, {"pins"}, pins=[3]) == {2, 3, 4, 5}
 
 
 def test_an_acknowledgement_stays_with_its_summary():

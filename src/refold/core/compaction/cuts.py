@@ -40,19 +40,30 @@ def results_never_first(messages: Sequence[Message]) -> Iterator[Range]:
 
 
 def reasoning_with_its_item(messages: Sequence[Message]) -> Iterator[Range]:
-    """Yield each message that is nothing but thinking together with what it led to, over built-in calls."""
+    """Yield each message that is nothing but thinking together with what it led to in the same answer."""
     for index in range(len(messages) - 1):
         if is_only_thinking(messages[index]):
             last = index + 1
-            while last + 1 < len(messages) and is_built_in(messages[last], messages[last + 1]):
+            while last + 1 < len(messages) and goes_on(messages[last], messages[last + 1]):
                 last += 1
             yield index, last
 
 
-def is_built_in(message: Message, following: Message) -> bool:
-    """True if a provider's own call goes on in the same answer: what follows may refer to its thinking."""
-    is_call = message.role == following.role == "assistant" and bool(message.parts)
-    return is_call and all(type(part) is Opaque for part in message.parts) and not is_compaction(message)
+def find_neighbours(messages: Sequence[Message]) -> dict[int, Range]:
+    """Return which messages stand before and behind each one in an answer with thinking."""
+    answers = reasoning_with_its_item(messages)
+    return {
+        i: (max(i - 1, first), min(i + 1, last)) for first, last in answers for i in range(first, last + 1)
+    }
+
+
+def goes_on(message: Message, following: Message) -> bool:
+    """True if what follows implies the thinking of an answer: by an id, or behind the provider's own call."""
+    if message.role != "assistant" or following.role != "assistant" or is_compaction(message):
+        return False
+    kinds = {type(part) for part in message.parts}
+    is_named = following.id is not None and not is_only_thinking(following)
+    return kinds == {Opaque} or (is_named and Thinking not in kinds)
 
 
 def is_only_thinking(message: Message) -> bool:

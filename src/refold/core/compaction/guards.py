@@ -1,9 +1,10 @@
 """Messages that stay in every view, by the policy's guards and the caller's pins."""
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any, Final
 
-from refold.core.compaction.cuts import HistoryIndex, is_only_thinking
+from refold.core.compaction.cuts import HistoryIndex, Range, find_neighbours
 from refold.core.messages.message import Message, Opaque, ToolCall, ToolResult
 from refold.core.messages.speakers import find_user_turns
 from refold.core.messages.unread import find_unread, is_compaction
@@ -57,9 +58,10 @@ def find_guarded(
         kept.update(_find_providers_fold(messages))
     if "user words" in guards:
         kept.update(_find_newest_words(messages, turns, sizes, user_words))
+    led = find_neighbours(messages) if kept else {}
     unread = list(kept)
     while unread:
-        partners = [partner for partner in _find_partners(index, unread.pop()) if partner not in kept]
+        partners = [other for other in _find_partners(index, led, unread.pop()) if other not in kept]
         kept.update(partners)
         unread += partners
     return frozenset(kept)
@@ -105,10 +107,8 @@ def _find_pins(pins: Iterable[Any], messages: Sequence[Message], items: Sequence
 
 def _find_providers_fold(messages: Sequence[Message]) -> tuple[int, ...]:
     """Find the latest block in which a provider has folded what came before."""
-    for index in range(len(messages) - 1, -1, -1):
-        if is_compaction(messages[index]):
-            return (index,)
-    return ()
+    places = (at for at in range(len(messages) - 1, -1, -1) if is_compaction(messages[at]))
+    return tuple(islice(places, 1))
 
 
 def _find_newest_words(
@@ -127,10 +127,10 @@ def _find_newest_words(
         yield index
 
 
-def _find_partners(index: HistoryIndex, at: int) -> Iterator[int]:
+def _find_partners(index: HistoryIndex, led: Mapping[int, Range], at: int) -> Iterator[int]:
     """Find the messages that stay with this one: its calls or results, approvals, and reasoning."""
-    messages = index.messages
-    for place, part in enumerate(messages[at].parts):
+    yield from led.get(at, ())
+    for place, part in enumerate(index.messages[at].parts):
         if isinstance(part, ToolCall | ToolResult):
             links = index.links
             other = links.answers.get((at, place)) or links.answered.get((at, place))
@@ -138,7 +138,3 @@ def _find_partners(index: HistoryIndex, at: int) -> Iterator[int]:
                 yield other[0]
         elif isinstance(part, Opaque):
             yield from index.links.bonds.get(at, ())
-    if at and is_only_thinking(messages[at - 1]):
-        yield at - 1
-    if at + 1 < len(messages) and is_only_thinking(messages[at]):
-        yield at + 1

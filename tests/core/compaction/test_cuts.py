@@ -25,6 +25,7 @@ from refold.core.compaction.keep_rules import (
 )
 from refold.core.messages.message import Message, Opaque, Text, ToolCall
 from refold.core.messages.tool_pairs import link
+from refold.formats.openai_responses import FORMAT
 from refold.testing import (
     assistant,
     call,
@@ -145,6 +146,19 @@ def test_each_thought_of_an_answer_stays_with_its_own_items():
     ranges = [(0, 2), (2, 4), (4, 5)]
     assert list(reasoning_with_its_item(history)) == ranges
     assert find_guarded(history, [1] * 6, {"pins"}, pins=[3]) == {2, 3, 4, 5}
+
+
+def test_what_a_server_put_out_stays_with_what_stands_before_it():
+    """The output of a search for tools on the server names no call."""
+    items = [
+        {"role": "user", "content": "hi"},
+        {"type": "tool_search_call", "id": "s1", "execution": "server", "arguments": {}},
+        {"type": "tool_search_output", "id": "o1", "execution": "server", "tools": []},
+    ]
+    assert find_cuts(FORMAT.parse(items)).legal == (0, 1, 3)
+    thought = {"type": "reasoning", "id": "r1", "summary": []}
+    said = {"type": "message", "id": "m1", "role": "assistant", "content": "done"}
+    assert find_cuts(FORMAT.parse([thought, *items[1:], said])).legal == (0, 4)
 
 
 def test_an_acknowledgement_stays_with_its_summary():

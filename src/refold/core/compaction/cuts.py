@@ -34,7 +34,8 @@ def results_never_first(messages: Sequence[Message]) -> Iterator[Range]:
     """Yield each tool result with the message before it: a tail never starts on a result."""
     for index in range(1, len(messages)):
         for part in messages[index].parts:
-            if type(part) is ToolResult:
+            # what a provider's own tool put out may name no call
+            if type(part) is ToolResult or (type(part) is Opaque and part.kind.endswith("_output")):
                 yield index - 1, index
                 break
 

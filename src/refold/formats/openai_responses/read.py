@@ -117,7 +117,7 @@ def _read_item(kind: str, item: dict[str, Any]) -> tuple[Role, Part]:
         return "system", Opaque(kind, item)
     if kind == "compaction" and not item.get("encrypted_content"):
         return "assistant", Opaque(FAILED_COMPACTION, item)
-    is_answer = kind.endswith((OUTPUT, "_response"))
+    is_answer = kind.endswith((OUTPUT, "_response")) and item.get("execution") != "server"
     return "tool" if is_answer else "assistant", Opaque(kind, item, _WORDS.get(kind))
 
 

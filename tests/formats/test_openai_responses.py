@@ -653,3 +653,50 @@ def test_no_fold_leaves_an_id_without_the_reasoning_that_it_implies(policy):
         ids = {item.get("id", "") for item in view}
         led = [name.partition("_")[2] for name in ids if name.startswith(("msg_", "fc_"))]
         assert not [number for number in led if f"rs_{number}" not in ids], target
+
+
+@pytest.mark.parametrize("kind", ["compaction", "compaction_summary", "context_compaction"])
+def test_a_compaction_is_known_by_each_of_its_names(kind):
+    """Codex writes two more; a fold that takes one for any item loses all that stands in it."""
+    text = "the parser reads config.toml and fails with error 503, then it tries again. "
+    block = {"type": kind, "encrypted_content": "gAAA" * 300}
+    turns = [
+        item
+        for number in range(14)
+        for item in (
+            {"role": "user", "content": f"Turn {number}: {text}"},
+            {"role": "assistant", "content": text * 20},
+        )
+    ]
+    items = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": text * 60}, block, *turns]
+    assert refold.measure(items[:3], window=9_000).used < 400
+    assert block in refold.compact([*items, items[0]], window=6_000).messages
+    with refold.open("t", store="memory:", window=6_000, model="gpt-5") as session:
+        assert block in session.prepare([*items, items[0]]).messages
+        session.use(model="claude-sonnet-4-5")
+        assert block not in session.prepare([*items, items[0]]).messages
+
+
+@pytest.mark.parametrize("kind", ["compaction", "compaction_summary", "context_compaction"])
+def test_a_compaction_in_an_answer_is_known_by_each_of_its_names(kind):
+    asked = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "hi " * 900}]}
+    said = [asked, {"type": "message", "id": "m0", "role": "assistant", "content": "yes " * 900}, asked]
+    block = {"type": kind, "id": "cmp_1", "encrypted_content": "gAAA" * 30}
+    words = {"type": "message", "id": "m1", "role": "assistant", "content": "done"}
+    answer = {"object": "response", "status": "completed", "output": [block, words]}
+    with refold.open("t", store="memory:", window=60_000, model="gpt-5") as session:
+        session.prepare(said)
+        session.observe(answer, say=True)
+        assert session.view() == [block, words]
+        assert len(session.folds()) == 1
+
+
+def test_a_request_for_a_compaction_is_the_last_item():
+    """So Codex asks for one: the item has no content yet."""
+    asked = {"type": "context_compaction"}
+    items = [{"role": "user", "content": "hi"}, asked]
+    assert refold.validate(items, "responses") == []
+    problems = refold.validate([*items, items[0]], "responses")
+    assert [problem.rule for problem in problems] == ["trigger-not-last"]
+    empty = [items[0], {"type": "compaction_summary", "encrypted_content": None}]
+    assert [problem.rule for problem in refold.validate(empty, "responses")] == ["compaction-empty"]

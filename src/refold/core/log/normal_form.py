@@ -9,6 +9,8 @@ count in full.
 import json
 from typing import Any, Final
 
+from refold.core.messages.unread import COMPACTIONS
+
 CACHED: Final = "cache_control"
 """Key with which Anthropic's clients mark the part of a request to cache."""
 _CACHE_MARKS: Final = (CACHED, "cachePoint")
@@ -74,7 +76,7 @@ def write_normal_form(item: Any, number: int) -> str:
         _write_field("id", item.get("id"), out)
     if len(out) == 1 and not _THINKING_OF_ITEM.isdisjoint(item):  # thinking alone
         _write_item(item, out, _SKIPPED_OF_ITEM, is_head=False)
-    if kind == "compaction" and len(out) > 1:  # nothing else tells two of them apart
+    if kind in COMPACTIONS and len(out) > 1:  # nothing else tells two of them apart
         _write_field("encrypted_content", item.get("encrypted_content"), out)
     if kind and len(out) == 1:  # an item that nothing else tells: a reference, or reasoning that is encrypted
         _write_item(item, out, _WRITTEN_APART, is_head=False)

@@ -14,7 +14,9 @@ from refold.core.messages.message import EMPTY, Message, Opaque, Part
 
 SIGNED_COMPACTION: Final = "signed_compaction"
 """Kind of a provider's compaction that has to be the first block of the history (Anthropic, on demand)."""
-COMPACTIONS: Final = frozenset({"compaction", "compaction_summary", SIGNED_COMPACTION})
+ASKED_COMPACTION: Final = "context_compaction"
+"""Codex's name for a compaction; without content it asks for one."""
+COMPACTIONS: Final = frozenset({"compaction", "compaction_summary", ASKED_COMPACTION, SIGNED_COMPACTION})
 """Kinds of blocks in which providers keep what they compacted themselves; nobody else can read them."""
 FAILED_COMPACTION: Final = "failed_compaction"
 """Kind of a compaction block without content: it stands for nothing, and what is before it is read."""

@@ -14,6 +14,7 @@ from itertools import islice
 from typing import Any, Final, Literal, TypeAlias
 
 from refold.core.messages.quick_init import quick_init
+from refold.core.messages.unread import COMPACTIONS
 from refold.core.tokens.usage import (
     Usage,
     costs_more,
@@ -63,7 +64,7 @@ class Response:
             return False
         blocks = [block for block in content or () if isinstance(block, dict)]
         return any(
-            block.get("type") == "compaction" and (block.get("content") or block.get("encrypted_content"))
+            str(block.get("type")) in COMPACTIONS and (block.get("content") or block.get("encrypted_content"))
             for block in blocks
         )
 

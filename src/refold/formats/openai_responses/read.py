@@ -14,7 +14,7 @@ from refold.core.messages.message import (
     ToolResult,
     Wire,
 )
-from refold.core.messages.unread import FAILED_COMPACTION
+from refold.core.messages.unread import ASKED_COMPACTION, COMPACTIONS, FAILED_COMPACTION
 from refold.formats.shared import reading
 from refold.formats.shared.wire_kinds import is_interaction_step, own_kinds
 
@@ -60,8 +60,8 @@ def recognise(item: Any) -> str:
     if not isinstance(item, dict) or "parts" in item:
         return ""
     kind = reading.block_type(item)
-    is_item = kind != "message" and (kind in own_kinds(NAME) or kind.endswith((_CALL, f"{_CALL}{OUTPUT}")))
-    if is_item and not is_interaction_step(item):  # some types are the same there
+    is_known = kind in own_kinds(NAME) or kind in COMPACTIONS or kind.endswith((_CALL, f"{_CALL}{OUTPUT}"))
+    if is_known and kind != "message" and not is_interaction_step(item):  # some types are the same there
         return ".type"
     if path := reading.find_block(item, lambda block: reading.block_type(block) in _OWN_BLOCKS):
         return path
@@ -113,9 +113,10 @@ def _read_item(kind: str, item: dict[str, Any]) -> tuple[Role, Part]:
             content = reading.read_content(item, _read_block, key)[0]
         extra = _item_extra(kind, item, "function_call_output", ("call_id", key))
         return "tool", ToolResult(call_id, content, extra=extra)
-    if kind in _SYSTEM_ITEMS:
-        return "system", Opaque(kind, item)
-    if kind == "compaction" and not item.get("encrypted_content"):
+    has_content = bool(item.get("encrypted_content"))
+    if kind in _SYSTEM_ITEMS or (kind == ASKED_COMPACTION and not has_content):
+        return "system", Opaque(kind if kind in _SYSTEM_ITEMS else "compaction_trigger", item)
+    if kind in COMPACTIONS and not has_content:
         return "assistant", Opaque(FAILED_COMPACTION, item)
     is_answer = kind.endswith((OUTPUT, "_response")) and item.get("execution") != "server"
     return "tool" if is_answer else "assistant", Opaque(kind, item, _WORDS.get(kind))

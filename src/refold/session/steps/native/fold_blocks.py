@@ -16,7 +16,7 @@ from refold.core.compaction.pipeline import Report, Result
 from refold.core.compaction.task import Step, Task
 from refold.core.log.view import MessageRange, Replacement
 from refold.core.messages.message import Message
-from refold.core.messages.unread import find_blocks, hides_before, is_compaction
+from refold.core.messages.unread import COMPACTIONS, find_blocks, hides_before, is_compaction
 from refold.core.summaries.native import find_twin
 from refold.core.tokens.responses import Response
 from refold.session.drivers import SessionFlow
@@ -65,7 +65,7 @@ def note_block(state: SessionState, response: Response) -> None:
     """Note who made the block of an answer that the caller has yet to say."""
     message = response.message
     blocks = message["content"] if isinstance(message, dict) else message or ()
-    made = [one for one in blocks if isinstance(one, dict) and one.get("type") == "compaction"]
+    made = [one for one in blocks if isinstance(one, dict) and str(one.get("type")) in COMPACTIONS]
     if made:  # of several only the latest is shown
         state.request.note_block(AnsweredBlock(made[-1], find_maker(state), response.block))
 

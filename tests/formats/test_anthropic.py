@@ -655,3 +655,39 @@ class TestSystemMessagesInside:
             **blocks,
             "content": [text("a"), text("b")],
         }
+
+
+def test_a_call_stays_with_the_program_that_made_it():
+    """Code that the provider runs calls tools of the caller, one after another; each call names the code."""
+    text = "the parser reads config.toml and fails with error 503, then it tries again. "
+    items = [{"role": "user", "content": f"hi {text}"}]
+    for turn in range(6):
+        caller = {"type": "code_execution_20250825", "tool_id": f"s{turn}"}
+        code = [
+            {"type": "server_tool_use", "id": f"s{turn}", "name": "code_execution", "input": {"code": "f()"}}
+        ]
+        for number in range(3):
+            call = {"type": "tool_use", "id": f"t{turn}-{number}", "name": "f", "input": {}, "caller": caller}
+            result = {"type": "tool_result", "tool_use_id": call["id"], "content": text * 8}
+            items += [{"role": "assistant", "content": [*code, call]}, {"role": "user", "content": [result]}]
+            code = []
+        done = {
+            "type": "code_execution_result",
+            "stdout": text,
+            "stderr": "",
+            "return_code": 0,
+            "content": [],
+        }
+        block = {"type": "code_execution_tool_result", "tool_use_id": f"s{turn}", "content": done}
+        items += [
+            {"role": "assistant", "content": [block]},
+            {"role": "user", "content": f"Turn {turn}: {text}"},
+        ]
+    for end in (len(items), len(items) - 2, len(items) - 4):
+        for target in range(300, 3_000, 100):
+            view = refold.compact(items[:end], target=target, window=100_000).messages
+            blocks = [
+                block for item in view if isinstance(item["content"], list) for block in item["content"]
+            ]
+            made = {block["id"] for block in blocks if block["type"] == "server_tool_use"}
+            assert {block["caller"]["tool_id"] for block in blocks if "caller" in block} <= made

@@ -700,3 +700,38 @@ def test_a_request_for_a_compaction_is_the_last_item():
     assert [problem.rule for problem in problems] == ["trigger-not-last"]
     empty = [items[0], {"type": "compaction_summary", "encrypted_content": None}]
     assert [problem.rule for problem in refold.validate(empty, "responses")] == ["compaction-empty"]
+
+
+@pytest.mark.parametrize("rounds", [1, 2, 3])
+def test_a_running_program_waits_for_the_calls_that_it_makes(rounds):
+    """Each round comes in an answer of its own; the program has no output before the last one."""
+    text = "the parser reads config.toml and fails with error 503, then it tries again. "
+
+    def run(number, rounds):
+        caller = {"type": "program", "caller_id": f"p{number}"}
+        yield {"role": "user", "content": f"Turn {number}: {text}"}
+        yield {
+            "type": "program",
+            "id": f"g{number}",
+            "call_id": f"p{number}",
+            "code": "f()",
+            "fingerprint": "f",
+        }
+        for each in range(rounds):
+            call = {"call_id": f"c{number}-{each}", "caller": caller}
+            yield {"type": "function_call", **call, "name": "f", "arguments": "{}"}
+            yield {"type": "function_call_output", **call, "output": text * 8}
+
+    def end(number):
+        yield {"type": "program_output", "id": f"o{number}", "call_id": f"p{number}", "result": text}
+        yield {"role": "assistant", "content": text}
+
+    items = [item for number in range(6) for part in (run(number, 2), end(number)) for item in part]
+    items += run(6, rounds)
+    assert refold.repair(items).messages == items
+    for target in range(300, 3_000, 100):
+        view = refold.compact(items, target=target, window=100_000).messages
+        made = {item["call_id"] for item in view if item.get("type") == "program"}
+        assert {item["caller"]["caller_id"] for item in view if "caller" in item} <= made
+        assert "p6" in made
+        assert not [item for item in view if item.get("type") == "program_output" and item["call_id"] == "p6"]

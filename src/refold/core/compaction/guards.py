@@ -131,10 +131,9 @@ def _find_partners(index: HistoryIndex, led: Mapping[int, Range], at: int) -> It
     """Find the messages that stay with this one: its calls or results, approvals, and reasoning."""
     yield from led.get(at, ())
     for place, part in enumerate(index.messages[at].parts):
-        if isinstance(part, ToolCall | ToolResult):
+        if isinstance(part, ToolCall | ToolResult | Opaque):
             links = index.links
             other = links.answers.get((at, place)) or links.answered.get((at, place))
             if other is not None:
                 yield other[0]
-        elif isinstance(part, Opaque):
-            yield from index.links.bonds.get(at, ())
+            yield from links.bonds.get(at, ())

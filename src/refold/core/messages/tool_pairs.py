@@ -6,7 +6,7 @@ has no other result. Calls of one message are one unit. A call without a result 
 its unit stand behind it (the agent is about to run it), else it is *dead*.
 
 Items that are carried whole may name each other as well: an approval names the request that it answers, and
-so does the call that was approved.
+so does the call that was approved. A call may name the program that made it, which waits for it.
 """
 
 from collections.abc import Sequence
@@ -18,8 +18,9 @@ from refold.core.messages.message import Message, Opaque, Thinking, ToolCall, To
 Place: TypeAlias = tuple[int, int]
 """Index of a message, and of a part in it."""
 _APPROVED: Final = "approval_request_id"
-_NAMING: Final = (_APPROVED, "tool_use_id")
-"""Fields with which a carried item names the `id` of another: in Responses, and of Anthropic's own tools."""
+_NAMING: Final = (_APPROVED, "tool_use_id", "tool_id", "caller_id")
+"""Fields with which an item names the `id` of another: in Responses, of Anthropic's own tools, and in the
+`caller` of both, the program that made a call."""
 _REFERENCE: Final = "item_reference"
 """Kind of an item that stands for one at the provider."""
 
@@ -51,7 +52,9 @@ class Links:
         """Record which carried items name each other; takes those that are objects, with their messages."""
         places: dict[str, int] = {}
         for index, item in carried:
-            named = [name for key in _NAMING if isinstance(name := item.value.get(key), str)]
+            caller = item.value.get("caller")
+            value = {**item.value, **caller} if isinstance(caller, dict) else item.value
+            named = [name for key in _NAMING if isinstance(name := value.get(key), str)]
             for other in {places[name] for name in named if name in places} - {index}:
                 self.bonds.setdefault(other, set()).add(index)
                 self.bonds.setdefault(index, set()).add(other)
@@ -79,6 +82,8 @@ def link(messages: Sequence[Message]) -> Links:
                 else:
                     calls[part.id] = [(index, place)]
                 links.unanswered[index, place] = part
+                is_of_program = "caller" in part.extra or part.name == "program"
+                carried += [(index, Opaque("", {**part.extra, "id": part.id}))] if is_of_program else []
             elif type(part) is ToolResult:
                 waiting = calls.get(part.call_id)
                 if waiting:
@@ -110,7 +115,9 @@ def open_calls(
     if not unit:
         return set()
     links = link(messages) if links is None else links
-    return {index for index, _ in links.unanswered if index in unit}
+    # a program waits for the calls that it makes, one after another
+    waiting = {*unit, *(other for index in unit for other in links.bonds.get(index, ()))}
+    return {index for index, _ in links.unanswered if index in waiting}
 
 
 def last_unit(messages: Sequence[Message], *, across_messages: bool = True) -> range:

@@ -735,3 +735,24 @@ def test_a_running_program_waits_for_the_calls_that_it_makes(rounds):
         assert {item["caller"]["caller_id"] for item in view if "caller" in item} <= made
         assert "p6" in made
         assert not [item for item in view if item.get("type") == "program_output" and item["call_id"] == "p6"]
+
+
+@pytest.mark.parametrize("policy", ["refold", "opal", "neurolink"])
+def test_references_stay_with_the_outputs_of_their_calls(policy):
+    """Clients of a provider that stores answers send references to reasoning and calls, and whole outputs."""
+    text = "the parser reads config.toml and fails with error 503, then it tries again. "
+    items = []
+    for number in range(9):
+        items += [
+            {"role": "user", "content": f"Turn {number}: {text}"},
+            *({"type": "item_reference", "id": f"{kind}_{number}"} for kind in ("rs", "fc")),
+            {"type": "function_call_output", "call_id": f"c_{number}", "output": text * 9},
+            {"type": "item_reference", "id": f"msg_{number}"},
+        ]
+    assert refold.repair(items).messages == items
+    for target in range(200, 2_000, 50):
+        view = refold.compact([*items, items[0]], target=target, window=100_000, policy=policy).messages
+        assert not [item for item in view if item.get("type") == "function_call"]
+        kept = {name.partition("_")[::2] for item in view if (name := item.get("id") or item.get("call_id"))}
+        assert {number for kind, number in kept if kind == "c"} == {n for kind, n in kept if kind == "fc"}
+        assert {number for kind, number in kept if kind == "fc"} == {n for kind, n in kept if kind == "rs"}

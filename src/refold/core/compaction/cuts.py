@@ -12,7 +12,7 @@ from itertools import accumulate
 from typing import Final
 
 from refold.core.messages.message import Message, Opaque, Thinking, ToolResult
-from refold.core.messages.tool_pairs import Links, last_unit, link, open_calls
+from refold.core.messages.tool_pairs import REFERENCE, Links, last_unit, link, open_calls
 from refold.core.messages.unread import is_compaction
 
 Range = tuple[int, int]
@@ -48,6 +48,8 @@ def reasoning_with_its_item(messages: Sequence[Message]) -> Iterator[Range]:
             while last + 1 < len(messages) and goes_on(messages[last], messages[last + 1]):
                 last += 1
             yield index, last
+        elif messages[index + 1].role == "assistant" and is_reference(messages[index]):
+            yield index, index + 1  # it may stand for reasoning, or for what that led to
 
 
 def find_neighbours(messages: Sequence[Message]) -> dict[int, Range]:
@@ -65,6 +67,11 @@ def goes_on(message: Message, following: Message) -> bool:
     kinds = {type(part) for part in message.parts}
     is_named = following.id is not None and not is_only_thinking(following)
     return kinds == {Opaque} or (is_named and Thinking not in kinds)
+
+
+def is_reference(message: Message) -> bool:
+    """True if a message stands for an item that the provider keeps."""
+    return any(type(part) is Opaque and part.kind == REFERENCE for part in message.parts)
 
 
 def is_only_thinking(message: Message) -> bool:

@@ -21,7 +21,7 @@ _APPROVED: Final = "approval_request_id"
 _NAMING: Final = (_APPROVED, "tool_use_id", "tool_id", "caller_id")
 """Fields with which an item names the `id` of another: in Responses, of Anthropic's own tools, and in the
 `caller` of both, the program that made a call."""
-_REFERENCE: Final = "item_reference"
+REFERENCE: Final = "item_reference"
 """Kind of an item that stands for one at the provider."""
 
 
@@ -63,8 +63,10 @@ class Links:
                 self.strays.add(index)
             if isinstance(name := item.value.get("id"), str):
                 places[name] = index
-        if any(item.kind == _REFERENCE for _, item in carried):  # the request may be at the provider
+        if any(item.kind == REFERENCE for _, item in carried):  # the request or call may be at the provider
             self.strays.clear()
+            called = {call.id for message in messages for call in message.calls}
+            self.orphans = {at: result for at, result in self.orphans.items() if result.call_id in called}
 
 
 def link(messages: Sequence[Message]) -> Links:
@@ -95,12 +97,12 @@ def link(messages: Sequence[Message]) -> Links:
                     early += [(index, place)] if waiting is None else []
             elif type(part) is Opaque and isinstance(part.value, dict):
                 carried.append((index, part))
-    links.bind(messages, carried)
     first_unanswered = {call.id: place for place, call in reversed(links.unanswered.items())}
     for orphan in early:
         if (call := first_unanswered.pop(links.orphans[orphan].call_id, None)) is not None:
             del links.orphans[orphan]
             links.join(orphan, call)
+    links.bind(messages, carried)
     return links
 
 

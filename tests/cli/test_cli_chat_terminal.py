@@ -170,6 +170,24 @@ def test_an_answer_is_stopped_and_what_is_typed_meanwhile_waits(provider, chat):
     assert contents[3].endswith("again")
 
 
+def test_a_paste_during_an_answer_is_whole_and_waits(provider, chat):
+    """Its lines are no messages of their own, and a terminal that gathers lines keeps 4,095 bytes of one."""
+    gate, pasted = threading.Event(), f"first\n{'x' * 6_000}\nlast"
+    provider.script = [tells("One word", gate=gate), tells("Thanks.")]
+    with chat("--store", "memory:") as terminal:
+        ready(terminal)
+        terminal.enter("go")
+        terminal.expect(r"One\n[^\n]*· answer")
+        assert terminal.raw.rindex("\x1b[?2004h") > terminal.raw.rindex("\x1b[?2004l")  # a paste has marks
+        terminal.type("\x1b[200~{}\x1b[201~".format(pasted.replace("\n", "\r")))
+        gate.set()
+        terminal.expect(r"  last\n+.*% of the 6K room")
+        assert len(provider.seen) == 1
+        terminal.enter(" word")
+        terminal.expect("Thanks.")
+    assert provider.seen[1].json["messages"][-1]["content"] == f"{pasted} word"
+
+
 def test_a_compaction_is_taken_changed_left_and_cancelled(provider, chat):
     summary = "## Goal\nMend the harbour wall before winter.\n\n## Done\nThe wall was measured."
     asked = [tells(LONG), tells(LONG), tells(LONG)]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TextIO
 
 from prompt_toolkit import PromptSession
 from prompt_toolkit.completion import WordCompleter
@@ -171,7 +171,7 @@ class LiveInterface:
     @contextmanager
     def during_turn(self) -> Iterator[None]:
         """Keep what is typed meanwhile for the next line, and print the rest of the answer in the end."""
-        with _hide_keys():
+        with _hold_keys(self.screen.out):
             try:
                 yield
             finally:
@@ -262,19 +262,27 @@ def _draw_meter(budget: Budget, columns: int, screen: Screen, about: str) -> str
 
 
 @contextmanager
-def _hide_keys() -> Iterator[None]:
-    """Turn the echo of keys off: they would be written into the answer, and ^C into its last line."""
-    if sys.platform == "win32":
+def _hold_keys(out: TextIO | None) -> Iterator[None]:
+    """Let keys wait unseen for the next line: an echo would stand in the answer, and ^C in its last line.
+
+    They wait as the line editor reads them. A terminal that gathers lines itself drops what is longer than
+    4,095 bytes, and without the marks around a paste each of its lines would be sent alone.
+    """
+    if sys.platform == "win32" or out is None:
         yield
         return
     import termios
 
     before = termios.tcgetattr(sys.stdin)
-    quiet = [*before[:3], before[3] & ~termios.ECHO, *before[4:]]
-    termios.tcsetattr(sys.stdin, termios.TCSADRAIN, quiet)
+    lines, keys = termios.ICRNL, termios.ECHO | termios.ICANON | termios.IEXTEN
+    held = [before[0] & ~lines, *before[1:3], before[3] & ~keys, *before[4:]]
+    termios.tcsetattr(sys.stdin, termios.TCSADRAIN, held)
+    out.write("\x1b[?2004h")
     try:
         yield
     finally:
+        out.write("\x1b[?2004l")
+        out.flush()
         termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)
 
 

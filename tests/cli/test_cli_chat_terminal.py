@@ -341,6 +341,16 @@ def test_without_colours_and_in_ascii(provider, chat):
     assert not re.search(r"\x1b\[[\d;]*3[0-7]m", terminal.raw)
 
 
+@pytest.mark.parametrize("columns", [30, 80])
+def test_an_address_is_not_cut_into_lines(chat, columns):
+    """A terminal that wraps a line itself copies it whole; a line that the program broke is no address."""
+    with chat("--store", "memory:", columns=columns) as terminal:
+        terminal.expect("›")
+        terminal.enter("/web")
+        terminal.expect("#/s/s")
+    assert re.search(r"http://127\.0\.0\.1:\d+/inspect\?token=[\w-]{43}#/s/s", terminal.raw)
+
+
 def test_a_terminal_that_goes_away_loses_nothing(provider, chat, tmp_path):
     provider.script = [hangs("Half")]
     with chat("--store", f"sqlite:{tmp_path}/s.db") as terminal:

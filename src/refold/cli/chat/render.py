@@ -1,13 +1,12 @@
 """Notes, tables and meters of a chat as lines of a screen; nothing in them moves the cursor."""
 
 from collections.abc import Iterator, Sequence
-from textwrap import wrap
 
 from refold.chat.display import Displayable, Gauge, Table
 from refold.chat.events import Interrupted, ToolFinished
 from refold.cli.output.meter import bar
 from refold.cli.output.screen import Screen
-from refold.cli.output.text import ESCAPES, clean, printable_lines, shorten, width_of
+from refold.cli.output.text import ESCAPES, clean, printable_lines, shorten, width_of, wrap_words
 from refold.core.tokens.units import format_count
 
 
@@ -26,7 +25,7 @@ def render_lines(shown: Displayable, screen: Screen) -> Iterator[str]:
             pieces = [line]
             if screen.live and width_of(line) > screen.width:
                 margin = " " * (len(line) - len(line.lstrip()))
-                pieces = wrap(line, screen.width, subsequent_indent=margin, break_on_hyphens=False) or [""]
+                pieces = wrap_words(line, screen.width, margin)
             yield from (screen.paint(piece, shown.style) for piece in pieces)
 
 

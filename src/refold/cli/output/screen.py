@@ -7,13 +7,12 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePath
-from textwrap import wrap
 from typing import Any, Final, Literal, TextIO, TypeAlias
 
 from refold.cli.exit_status import Refused
 from refold.cli.output.activity import Activity
 from refold.cli.output.encoding import dumps
-from refold.cli.output.text import align_columns, clean, shorten, width_of
+from refold.cli.output.text import align_columns, clean, shorten, width_of, wrap_words
 
 Style: TypeAlias = Literal["bold", "dim", "red", "green", "yellow", "cyan", "plain"]
 _CODES: Final[Mapping[Style, str]] = {
@@ -142,7 +141,7 @@ class Screen:
 
     def wrap(self, text: str, margin: int = 0) -> list[str]:
         """Return a text in lines that fit beside a margin of so many columns."""
-        return wrap(text, max(LAST_WIDTH, self.width - margin), break_on_hyphens=False) or [""]
+        return wrap_words(text, max(LAST_WIDTH, self.width - margin))
 
     def paint(self, text: str, style: Style) -> str:
         """Colour a text for standard output if it shows colours."""
@@ -200,7 +199,7 @@ def fold_line(text: str, width: int) -> str:
     if width >= USUAL or width_of(text) <= width or "\x1b" in text or "\n" in text:
         return text
     set_in = " " * (len(text) - len(text.lstrip()) + 2)
-    return "\n".join(wrap(text, width, subsequent_indent=set_in, break_on_hyphens=False))
+    return "\n".join(wrap_words(text, width, set_in))
 
 
 def terminal_width() -> int:

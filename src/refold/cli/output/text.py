@@ -4,6 +4,7 @@ import re
 import unicodedata
 from collections.abc import Sequence
 from itertools import accumulate
+from textwrap import wrap
 from typing import Final
 
 ESCAPES: Final = re.compile(
@@ -53,6 +54,16 @@ def shorten(text: str, width: int, ellipsis: str = "…") -> str:
         return text[:left].rstrip() + ellipsis
     fitting = sum(end <= left for end in accumulate(map(_columns_of, text)))
     return text[:fitting].rstrip() + ellipsis
+
+
+def wrap_words(text: str, width: int, indent: str = "") -> list[str]:
+    """Return a text in lines of at most `width` characters; a longer word, such as an address, stays whole.
+
+    >>> wrap_words("open http://127.0.0.1/x", 12)
+    ['open', 'http://127.0.0.1/x']
+    """
+    lines = wrap(text, width, subsequent_indent=indent, break_on_hyphens=False, break_long_words=False)
+    return lines or [""]
 
 
 def _columns_of(char: str) -> int:

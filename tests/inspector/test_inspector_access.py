@@ -1,9 +1,10 @@
 """Who may look: Host, token, cookie, Origin and methods, over raw sockets."""
 
+import socket
 from urllib.parse import quote
 
 import pytest
-from inspector_serving import TOKEN, inspecting
+from inspector_serving import LIMIT, TOKEN, Listening, inspecting
 
 import refold
 from refold.errors import RefoldError
@@ -329,3 +330,27 @@ def test_behind_a_proxy_the_cookie_and_the_origin_are_those_of_https():
         for origin, status in (("https://look.example", 404), ("http://look.example", 403)):
             headers = {**host, "Content-Type": "application/json", "x-refold-inspect": "1", "Origin": origin}
             assert served.send("POST", "/inspect/api/sessions/x/checkpoint", headers, b"{}").status == status
+
+
+def test_a_half_sent_header_is_closed_and_a_page_that_listens_is_not(tmp_path):
+    """Also on a connection that was answered."""
+    store = f"sqlite:{tmp_path}/s.db"
+    with refold.open("task", store=store) as session, inspecting(store, header_seconds=0.2) as served:
+        page, address = Listening(served), ("127.0.0.1", served.port)
+        with socket.create_connection(address, LIMIT) as new, socket.create_connection(address, LIMIT) as old:
+            old.sendall(f"GET /x HTTP/1.1\r\nHost: 127.0.0.1:{served.port}\r\n\r\n".encode())
+            assert old.recv(65_536).startswith(b"HTTP/1.1 404")
+            for connection in (new, old):
+                connection.sendall(b"GET /inspect HTTP/1.1\r\nHost: loc")
+                assert connection.recv(10) == b""
+        session.say("Hello.")
+        page.next_of("task")
+        page.close()
+
+
+def test_what_is_no_http_is_not_quoted():
+    """The line may hold a token."""
+    with inspecting("memory:") as served:
+        reply = served.send_raw([f"GET /inspect?token={TOKEN} HTTP/9 x"])
+    assert (reply.status, reply.headers["x-content-type-options"]) == (400, "nosniff")
+    assert TOKEN.encode() not in reply.body

@@ -158,6 +158,7 @@ def make_inspector_options(options: GatewayOptions, histories: HistoryOptions) -
         behind_proxy=options.behind_proxy,
         certificate=options.tls_certificate,
         certificate_key=options.tls_key,
+        header_seconds=options.header_seconds,
         tenant_secret=histories.tenant_secret,
     )
 

@@ -2,17 +2,16 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack
 from dataclasses import replace
-from typing import Any, Final, Self, cast
+from typing import Final, Self, cast
 
 from aiohttp import web
 
 from refold.errors import describe_fault
 from refold.gateway.exchange import Exchange, Surroundings
 from refold.gateway.history.tenants import Tenants, find_tenant
-from refold.gateway.http.admission import MAX_HEADER_BYTES, admit
+from refold.gateway.http.admission import admit
 from refold.gateway.http.forwarding import LOST, UpstreamClient
 from refold.gateway.http.refusals import Refusal
 from refold.gateway.http.routes import find_route
@@ -27,17 +26,14 @@ from refold.gateway.options import (
 from refold.inspector.http.paths import is_inspector_path
 from refold.inspector.inspector import Inspector
 from refold.inspector.live.traffic import Traffic, TrafficRow
-from refold.inspector.server import make_silent_logger, make_tls_context
+from refold.inspector.server import Connection, make_tls_context
 from refold.session.opening import find_store
 
 _LOGGER: Final = logging.getLogger("refold.gateway")
-_SILENT: Final = make_silent_logger()
 _PROBES: Final = ("/healthz", "/readyz")
 _LINK: Final = "/inspect/link"
 """Where a tenant gets the address of its own page, by the key with which it calls a model."""
 _OWN_PATHS: Final = (*_PROBES, "/metrics", _LINK)
-_KEPT_SECONDS: Final = 75.0
-"""Seconds that an unused connection of a caller is kept; a load balancer keeps its own for a minute."""
 _FIXED: Final = ("host", "port", "inspect_token", "behind_proxy", "tls_certificate", "tls_key")
 """Options that hold as long as the gateway runs."""
 _RETRY_SECONDS: Final = "1"
@@ -91,7 +87,11 @@ class Gateway:
             self._server = web.Server(self._handle, handler_cancellation=True)
             context = make_tls_context(self.options.tls_certificate, self.options.tls_key)
             self._listener = await asyncio.get_running_loop().create_server(
-                lambda: _Connection(self._server, lambda: self.options.header_seconds),
+                lambda: Connection(
+                    self._server,
+                    lambda: self.options.header_seconds,
+                    lambda why: Refusal(400, "request", why).to_response("openai"),
+                ),
                 self.options.host.strip("[]"),
                 self.options.port,
                 ssl=context,
@@ -178,7 +178,7 @@ class Gateway:
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         """Answer one request; whatever goes wrong becomes an answer in the shape of its wire."""
-        cast("_Connection", request.protocol).begin_answer()
+        cast("Connection", request.protocol).begin_answer()
         path = request.raw_path.partition("?")[0]
         if self.inspector is not None and is_inspector_path(path) and path != _LINK:
             return await self.inspector.handle(request)
@@ -292,68 +292,3 @@ def _is_probe(method: str, path: str) -> bool:
     Claude Code sends HEAD / before its first request.
     """
     return path in _PROBES or (method == "HEAD" and path == "/")
-
-
-class _Connection(web.RequestHandler):
-    """A connection of a caller; it is closed if the headers of a request do not come in time."""
-
-    __slots__ = ("_deadline", "_find_seconds", "_is_answering")
-
-    def __init__(self, server: web.Server, find_seconds: Callable[[], float]) -> None:
-        loop = asyncio.get_running_loop()
-        super().__init__(
-            server,
-            loop=loop,
-            access_log=None,  # type: ignore[arg-type]  # the library takes it for no log
-            logger=_SILENT,
-            keepalive_timeout=_KEPT_SECONDS,
-            max_line_size=MAX_HEADER_BYTES,
-            max_field_size=MAX_HEADER_BYTES,
-            auto_decompress=False,
-            lingering_time=0.5,
-            read_bufsize=2**17,
-        )
-        self._find_seconds, self._is_answering = find_seconds, False
-        self._deadline: asyncio.TimerHandle | None = loop.call_later(find_seconds(), self.force_close)
-
-    def data_received(self, data: bytes) -> None:
-        """Begin the deadline behind an answer, unless all headers came at once, as nearly always they do.
-
-        That of the first request runs already.
-        """
-        super().data_received(data)
-        if self._deadline is None and not (self._is_answering or self._messages):
-            loop = asyncio.get_running_loop()
-            self._deadline = loop.call_later(self._find_seconds(), self.force_close)
-
-    def begin_answer(self) -> None:
-        """End the deadline: the headers are there."""
-        self._is_answering = True
-        if self._deadline is not None:
-            self._deadline.cancel()
-            self._deadline = None
-
-    def finish_response(
-        self, request: web.BaseRequest, resp: web.StreamResponse, start_time: float | None
-    ) -> Coroutine[Any, Any, tuple[web.StreamResponse, bool]]:
-        """Send what is left of an answer; what comes now is the next request."""
-        self._is_answering = False
-        return super().finish_response(request, resp, start_time)
-
-    def connection_lost(self, exc: BaseException | None) -> None:
-        """End the deadline with the connection."""
-        self.begin_answer()
-        super().connection_lost(exc)
-
-    def handle_error(
-        self,
-        request: web.BaseRequest,
-        status: int = 500,
-        exc: BaseException | None = None,
-        message: str | None = None,
-    ) -> web.StreamResponse:
-        """Answer what is no HTTP. The library would quote the line, which may hold a key."""
-        if status != 400:
-            return super().handle_error(request, status, exc, message)
-        text = f"the request is no correct HTTP, or a header is larger than {MAX_HEADER_BYTES:,} bytes"
-        return Refusal(400, "request", text).to_response("openai")

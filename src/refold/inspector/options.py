@@ -13,6 +13,7 @@ from refold.policies import presets
 from refold.stores import Store
 
 LOOPBACK_NAMES: Final = ("localhost", "127.0.0.1", "[::1]")
+MAX_HEADER_BYTES: Final = 2**16
 _LEAST_TOKEN: Final = 32
 """Characters of a token that people choose: 256 bits as random letters and digits need 43, half of that is
 beyond guessing as well."""
@@ -46,6 +47,8 @@ class InspectorOptions:
     """File with the certificate of this server, where it speaks TLS itself."""
     certificate_key: str = field(default="", repr=False)
     """File with the key of the certificate."""
+    header_seconds: float = 10.0
+    """Seconds that a caller may take for its headers."""
     tenant_secret: str = field(default="", repr=False)
     """With which the gateway names its tenants; the inspector's tokens of tenants come from it."""
 

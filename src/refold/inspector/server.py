@@ -3,7 +3,8 @@
 import asyncio
 import logging
 import ssl
-from typing import Self
+from collections.abc import Callable, Coroutine
+from typing import Any, Final, Self, cast
 
 from aiohttp import web
 
@@ -11,12 +12,18 @@ from refold.errors import RefoldError
 from refold.inspector.http.answers import answer_text
 from refold.inspector.http.paths import is_inspector_path
 from refold.inspector.inspector import Inspector
-from refold.inspector.options import InspectorOptions
+from refold.inspector.options import MAX_HEADER_BYTES, InspectorOptions
 from refold.inspector.scopes import FindLive, find_none
 
-_MAX_HEADER = 2**14
-_ENDING_SECONDS = 1.0
+_KEPT_SECONDS: Final = 75.0
+"""Seconds that an unused connection of a caller is kept; a load balancer keeps its own for a minute."""
+_ENDING_SECONDS: Final = 1.0
 """Seconds that open streams get to end."""
+
+
+_SILENT: Final = logging.Logger("refold.inspector.http")  # noqa: LOG001  # one that nobody else can configure
+"""For the HTTP library, whose lines about bad requests may hold parts of headers."""
+_SILENT.disabled = True
 
 
 class InspectorServer:
@@ -36,18 +43,16 @@ class InspectorServer:
 
     async def start(self) -> None:
         """Begin to listen."""
-        self._server = web.Server(
-            self._handle,
-            access_log=None,
-            logger=make_silent_logger(),
-            max_line_size=_MAX_HEADER,
-            max_field_size=_MAX_HEADER,
-            handler_cancellation=True,  # a page that leaves ends its stream of events
-        )
-        options = self.options
+        # a page that leaves ends its stream of events
+        self._server, options = web.Server(self._handle, handler_cancellation=True), self.options
         context = make_tls_context(options.certificate, options.certificate_key)
         self._listener = await asyncio.get_running_loop().create_server(
-            self._server, options.host.strip("[]"), options.port, ssl=context
+            lambda: Connection(
+                self._server, lambda: options.header_seconds, lambda why: answer_text(f"{why}\n", status=400)
+            ),
+            options.host.strip("[]"),
+            options.port,
+            ssl=context,
         )
         self.inspector.start(self.port)
 
@@ -82,6 +87,7 @@ class InspectorServer:
         await self.close()
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        cast("Connection", request.protocol).begin_answer()
         if is_inspector_path(request.raw_path.partition("?")[0]):
             return await self.inspector.handle(request)
         return self.inspector.door.check_host(request) or answer_text("not found\n", status=404)
@@ -99,8 +105,69 @@ def make_tls_context(certificate: str, key: str) -> ssl.SSLContext | None:
     return context
 
 
-def make_silent_logger() -> logging.Logger:
-    """Return a logger for the HTTP library: its lines about bad requests may hold parts of headers."""
-    logger = logging.Logger("refold.inspector.http")  # noqa: LOG001  # one that nobody else can configure
-    logger.disabled = True
-    return logger
+class Connection(web.RequestHandler):
+    """A connection of a caller; it is closed if the headers of a request do not come in time."""
+
+    __slots__ = ("_deadline", "_find_seconds", "_is_answering", "_refuse")
+
+    def __init__(
+        self, server: web.Server, find_seconds: Callable[[], float], refuse: Callable[[str], web.Response]
+    ) -> None:
+        """Begin the deadline for headers; `refuse` returns the answer to what is no HTTP."""
+        loop = asyncio.get_running_loop()
+        super().__init__(
+            server,
+            loop=loop,
+            access_log=None,  # type: ignore[arg-type]  # the library takes it for no log
+            logger=_SILENT,
+            keepalive_timeout=_KEPT_SECONDS,
+            max_line_size=MAX_HEADER_BYTES,
+            max_field_size=MAX_HEADER_BYTES,
+            auto_decompress=False,
+            lingering_time=0.5,
+            read_bufsize=2**17,
+        )
+        self._find_seconds, self._refuse, self._is_answering = find_seconds, refuse, False
+        self._deadline: asyncio.TimerHandle | None = loop.call_later(find_seconds(), self.force_close)
+
+    def data_received(self, data: bytes) -> None:
+        """Begin the deadline behind an answer, unless all headers came at once, as nearly always they do.
+
+        That of the first request runs already.
+        """
+        super().data_received(data)
+        if self._deadline is None and not (self._is_answering or self._messages):
+            loop = asyncio.get_running_loop()
+            self._deadline = loop.call_later(self._find_seconds(), self.force_close)
+
+    def begin_answer(self) -> None:
+        """End the deadline: the headers are there."""
+        self._is_answering = True
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+    def finish_response(
+        self, request: web.BaseRequest, resp: web.StreamResponse, start_time: float | None
+    ) -> Coroutine[Any, Any, tuple[web.StreamResponse, bool]]:
+        """Send what is left of an answer; what comes now is the next request."""
+        self._is_answering = False
+        return super().finish_response(request, resp, start_time)
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        """End the deadline with the connection."""
+        self.begin_answer()
+        super().connection_lost(exc)
+
+    def handle_error(
+        self,
+        request: web.BaseRequest,
+        status: int = 500,
+        exc: BaseException | None = None,
+        message: str | None = None,
+    ) -> web.StreamResponse:
+        """Answer what is no HTTP. The library would quote the line, which may hold a key."""
+        if status != 400:
+            return super().handle_error(request, status, exc, message)
+        why = f"the request is no correct HTTP, or a header is larger than {MAX_HEADER_BYTES:,} bytes"
+        return self._refuse(why)

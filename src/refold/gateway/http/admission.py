@@ -9,12 +9,11 @@ from aiohttp import web
 
 from refold.gateway.http.refusals import Refusal
 from refold.gateway.options import GatewayOptions
-from refold.inspector.options import LOOPBACK_NAMES, is_loopback
+from refold.inspector.options import LOOPBACK_NAMES, MAX_HEADER_BYTES, is_loopback
 
 TOKEN_HEADER: Final = "x-refold-token"  # noqa: S105  # the name of the header
 _HOST: Final = re.compile(r"(\[[0-9A-Fa-f:.]{2,45}\]|[A-Za-z0-9._-]{1,253})(?::\d{1,5})?")
 """A name or an address with or without a port; anything else may be read differently by another program."""
-MAX_HEADER_BYTES: Final = 2**16
 _DOT_SEGMENT: Final = re.compile(r"(?i)([/\\]|%(25)*(2f|5c))(\.|%(25)*2e){1,2}([/\\;#]|%(25)*(2f|5c|3b)|\Z)")
 """A part of a path that is `.` or `..` for a server which decodes it, perhaps more than once."""
 

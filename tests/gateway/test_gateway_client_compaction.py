@@ -5,7 +5,7 @@ import json
 
 import pytest
 from client_bodies import ClaudeCode, Codex, Request, message
-from recording_upstream import answer_json, play_request, running_gateway
+from recording_upstream import answer_json, play_request, post, running_gateway
 
 import refold
 from refold.gateway import HistoryOptions
@@ -123,6 +123,18 @@ def test_two_turns_after_it_are_not_folded(gateway, upstream, store):
 def test_without_a_compaction_the_same_turn_is_folded(gateway):
     client = ClaudeCode(words=60)
     assert play_request(gateway, claude_goes_on(client, 1, 6_000)).header("x-refold-fold") == "made"
+
+
+@pytest.mark.parametrize("kind", ["compaction", "context_compaction"])
+def test_a_block_of_the_upstream_is_no_fold_that_was_made_here(gateway, upstream, kind):
+    """What stands before it is not read there, and not sent."""
+    said = [{"role": role, "content": "words " * 40} for role in ("user", "assistant")] * 5
+    block, last = {"type": kind, "encrypted_content": "gAAA" * 40}, {"role": "user", "content": "Go on."}
+    for _ in range(2):
+        reply = post(gateway, "/v1/responses", {"model": "gpt-5", "input": [*said, block, last]})
+        assert reply.header("x-refold-fold") == "ready"
+        assert upstream.seen[-1].json["input"] == [block, last]
+        last = {"role": "user", "content": "Go on!"}
 
 
 def test_what_does_not_fit_is_folded_in_a_quiet_turn(gateway):

@@ -242,7 +242,7 @@ class SessionCalls:
         conversation.size = size
         came = estimate_came(session, size, ready.budget)
         conversation.short_bytes = find_short_bytes(len(request.body), ready.budget)
-        fold = "made" if ready.fold else "ready"
+        fold = "made" if ready.outcome.compacted else "ready"  # else a block of the upstream's own
         request.row.explain(describe_fullness(session, ready))
         view = View(ready.messages, ready.origins, (came, ready.budget.used), fold, history.names[-1])
         conversation.requests += 1

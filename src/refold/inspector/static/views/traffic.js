@@ -41,8 +41,8 @@ export function makeFilter(text) {
 function cells(row) {
   const cell = (name, content, title) => html`<span role="gridcell" class=${`t-${name}`} title=${title}>${content}</span>`;
   const isBad = row.status >= 400 || row.outcome === 'upstream-lost';
-  const address = link.session({ name: row.session, tenant: row.tenant });
-  const session = row.session ? html`<a href=${address} tabindex="-1">${plain(shortId(row.session), 60)}</a>` : '–';
+  const address = row.session && link.session({ name: row.session, tenant: row.tenant }); // the first request of a talk has none
+  const session = address ? html`<a href=${address} tabindex="-1">${plain(shortId(row.session), 60)}</a>` : '–';
   return [
     cell('time', clock(row.at), date(row.at)), cell('client', plain(row.client || '–', 40)), cell('path', plain(row.path, 80), plain(row.path)),
     cell('status', `${isBad ? '✕ ' : ''}${statusOf(row)}`, plain(row.outcome)), cell('first', milliseconds(row.first_ms)),

@@ -120,6 +120,24 @@ def test_a_word_that_names_no_session_is_searched_in_what_was_said(watch, inspec
     assert has_text(page, "No session is named so")
 
 
+def test_an_address_that_differs_in_its_parameters_alone_is_gone_to(watch, inspector):
+    """By a link, by a step back, and by a click that takes the filter away."""
+    seen = watch(inspector)
+    active = "number => document.querySelector('[data-active] .m-number')?.textContent === number"
+    page = seen.session(LONG_TASK, "?m=7")
+    wait_until(page, active, "#7")
+    seen.session(LONG_TASK, "?m=95")
+    wait_until(page, active, "#95")
+    page.go_back()
+    wait_until(page, active, "#7")
+    seen.go("#/", ".sessions-table .row")
+    page.fill("[data-search]", "harbor-17")
+    assert has_text(page, "No session is named so")
+    page.get_by_role("link", name="Refold").click()
+    page.locator(".sessions-table .row").first.wait_for()
+    assert (page.input_value("[data-search]"), page.url.endswith("#/")) == ("", True)
+
+
 def test_enter_before_the_list_is_filtered_searches_as_well(watch, inspector):
     page = watch(inspector).go("#/", ".sessions-table .row")
     page.keyboard.press("/")

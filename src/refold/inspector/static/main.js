@@ -98,7 +98,7 @@ function App() {
   return html`<${Page.Provider} value=${page}>
     <${Top} route=${route} about=${about} help=${() => setHelp(true)} />
     <main class=${route.view}>
-      <${Guard} key=${`${route.view} ${route.name} ${route.id}`}><${View} route=${route} who=${who} /><//>
+      <${Guard} key=${route.step}><${View} route=${route} who=${who} /><//>
     </main>
     <p class="notice" role="status">${notice}</p>
     ${help && html`<${Help} close=${() => setHelp(false)} />`}

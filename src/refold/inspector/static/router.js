@@ -59,12 +59,13 @@ export function keepParams(params) {
   history.replaceState(null, '', `${path || '#/'}${query(params)}`);
 }
 
+// step: counts the ways that were gone; each begins its view anew, also one that differs in its parameters alone.
 export function useRoute() {
-  const [hash, setHash] = useState(location.hash);
+  const [place, setPlace] = useState({ hash: location.hash, step: 0 });
   useEffect(() => {
-    const change = () => setHash(location.hash);
+    const change = () => setPlace(({ step }) => ({ hash: location.hash, step: step + 1 }));
     addEventListener('hashchange', change);
     return () => removeEventListener('hashchange', change);
   }, []);
-  return parseRoute(hash);
+  return { ...parseRoute(place.hash), step: place.step };
 }

@@ -70,7 +70,6 @@ export function RecallView({ route }) {
     keepParams({ q: query });
     return () => clearTimeout(timer);
   }, [query]);
-  useEffect(() => setQuery(route.params.q ?? ''), [route.params.q]);
   useEffect(() => {
     if (!query) focusSearch();
   }, []);

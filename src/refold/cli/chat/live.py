@@ -21,25 +21,10 @@ from refold.chat import commands_show, tools
 from refold.chat.commands import COMMANDS
 from refold.chat.conversation import Conversation
 from refold.chat.display import Displayable, Note, format_share, format_tokens
-from refold.chat.events import (
-    ChatEvent,
-    Interrupted,
-    ReasoningReceived,
-    RequestSent,
-    Retried,
-    TextReceived,
-    ToolFinished,
-    ToolStarted,
-)
+from refold.chat.events import ChatEvent, ReasoningReceived, RequestSent, TextReceived
 from refold.cli.chat.markdown import Answer
 from refold.cli.chat.plain import PlainAnswer
-from refold.cli.chat.render import (
-    describe_interruption,
-    describe_result,
-    make_safe,
-    match_answer,
-    print_shown,
-)
+from refold.cli.chat.render import describe_event, make_safe, match_answer, print_shown
 from refold.cli.output.meter import COLOURS, bar
 from refold.cli.output.screen import Screen, terminal_width
 from refold.cli.output.text import clean
@@ -147,16 +132,8 @@ class LiveInterface:
                 self._open_answer().add(make_safe(event.text))
             case ReasoningReceived():
                 self._open_answer().think(make_safe(event.text))
-            case Retried():
-                self.note(Note(f"asked again: {event.reason}", "dim"))
-            case ToolStarted():
-                self.note(Note(f"→ {tools.format_call(event.call)}", "dim"))
-            case ToolFinished():
-                self.note(Note(describe_result(event), "dim"))
-            case Interrupted():
-                self.note(Note(describe_interruption(event), "dim"))
-            case Note():
-                self.note(event)
+        if (note := describe_event(event)) is not None:
+            self.note(note)
 
     def _open_answer(self) -> Answer | PlainAnswer:
         if self._answer is None:

@@ -4,7 +4,6 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from refold.chat import tools
 from refold.chat.conversation import Conversation
 from refold.chat.display import Displayable, Note
 from refold.chat.events import (
@@ -17,14 +16,7 @@ from refold.chat.events import (
     ToolStarted,
 )
 from refold.chat.interrupts import Interrupts
-from refold.cli.chat.render import (
-    describe_interruption,
-    describe_result,
-    make_safe,
-    match_answer,
-    print_shown,
-    render_lines,
-)
+from refold.cli.chat.render import describe_event, make_safe, match_answer, print_shown, render_lines
 from refold.cli.output.screen import Screen
 from refold.cli.output.text import clean
 
@@ -126,17 +118,9 @@ class PlainInterface:
             return
         if isinstance(event, Retried | ToolStarted | ReplyReceived | Interrupted):
             self._answer.end()
-        match event:
-            case Retried():
-                self.note(Note(f"asked again: {event.reason}", "dim"))
-            case ToolStarted():
-                self.note(Note(f"→ {tools.format_call(event.call)}", "dim"))
-            case ToolFinished() if event.failed:
-                self.note(Note(describe_result(event), "dim"))
-            case Interrupted():
-                self.note(Note(describe_interruption(event), "dim"))
-            case Note():
-                self.note(event)
+        is_quiet = isinstance(event, ToolFinished) and not event.failed
+        if not is_quiet and (note := describe_event(event)) is not None:
+            self.note(note)
 
     @contextmanager
     def during_turn(self) -> Iterator[None]:

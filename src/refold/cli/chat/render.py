@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 
-from refold.chat.display import Displayable, Gauge, Table
-from refold.chat.events import Interrupted, ToolFinished
+from refold.chat import tools
+from refold.chat.display import Displayable, Gauge, Note, Table
+from refold.chat.events import ChatEvent, Interrupted, Retried, ToolFinished, ToolStarted
 from refold.cli.output.meter import bar
 from refold.cli.output.screen import Screen
 from refold.cli.output.text import ESCAPES, clean, printable_lines, shorten, width_of, wrap_words
@@ -48,19 +49,22 @@ def make_safe(text: str) -> str:
     return "".join(char for char in ESCAPES.sub("", text) if char.isprintable() or char in "\n\t")
 
 
-def describe_result(event: ToolFinished) -> str:
-    """Return the result of a tool in a line: its size, or why it failed."""
-    if event.failed:
-        return f"← {shorten(' '.join(event.text.split()), 200)}"
-    lines = format_count(len(event.text.split("\n")) - event.text.endswith("\n"), "line")
-    return f"← {lines}, {len(event.text):,} characters"
-
-
-def describe_interruption(event: Interrupted) -> str:
-    """Return a line about an interruption: the part of the answer is kept, or there is none."""
-    if event.kept.strip():
-        return "interrupted; what was said is kept"
-    return "interrupted; /retry asks for the answer again"
+def describe_event(event: ChatEvent) -> Note | None:
+    """Return the note about an event of a turn; None if the event is a part of the answer."""
+    match event:
+        case Retried():
+            return Note(f"asked again: {event.reason}", "dim")
+        case ToolStarted():
+            return Note(f"→ {tools.format_call(event.call)}", "dim")
+        case ToolFinished(failed=True):
+            return Note(f"← {shorten(' '.join(event.text.split()), 200)}", "dim")
+        case ToolFinished():
+            lines = format_count(len(event.text.split("\n")) - event.text.endswith("\n"), "line")
+            return Note(f"← {lines}, {len(event.text):,} characters", "dim")
+        case Interrupted():
+            kept = "what was said is kept" if event.kept.strip() else "/retry asks for the answer again"
+            return Note(f"interrupted; {kept}", "dim")
+    return event if isinstance(event, Note) else None
 
 
 def match_answer(word: str, answers: Sequence[str]) -> str | None:

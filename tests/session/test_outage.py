@@ -393,6 +393,8 @@ def test_a_store_that_fails_slowly_is_not_asked_in_every_turn(store, session, mo
         messages += [reply(f"{number}"), user("go on")]
         session.prepare(messages)
         session.observe(USAGE)
+        assert session.needs_compaction() == session.budget().should_compact
+        assert session.recall_tool(when="folded") is None
     assert store.asked == asked
     clock.time += 51
     store.fails = ""

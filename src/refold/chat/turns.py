@@ -25,6 +25,7 @@ from refold.chat.events import (
 from refold.clients.chat import Reply, RequestedCall
 from refold.core.messages.message import Message, Text, ToolResult
 from refold.errors import AnswerFailed
+from refold.session import operations
 
 MAX_ROUNDS: Final = 25
 """Rounds of tool calls in one turn. A model that needs more goes in circles; too few would stop
@@ -62,7 +63,7 @@ def close_unanswered(conversation: Conversation) -> None:
     Providers refuse a history with an open call, and some refuse two user messages in a row.
     """
     session = conversation.session
-    session.view()
+    session.run_flow(operations.view(session.state), at_once=False)  # a store that hangs holds no turn
     messages = session.state.loaded.messages
     answered = {result.call_id for message in messages for result in message.results}
     open_calls = [call for message in messages for call in message.calls if call.id not in answered]
@@ -82,8 +83,9 @@ def is_waiting(conversation: Conversation) -> bool:
 
 def has_partial_reply(conversation: Conversation) -> bool:
     """True if the last message is the part of a reply that was interrupted or broke off."""
-    conversation.session.view()
-    last, marks = conversation.session.state.loaded.messages[-1:], (f"\n\n{INTERRUPTED}", f"\n\n{BROKE_OFF}")
+    session = conversation.session
+    session.run_flow(operations.view(session.state), at_once=False)
+    last, marks = session.state.loaded.messages[-1:], (f"\n\n{INTERRUPTED}", f"\n\n{BROKE_OFF}")
     return any(message.role == "assistant" and message.text.endswith(marks) for message in last)
 
 

@@ -117,11 +117,11 @@ class AsyncSession:
 
     async def budget(self) -> Budget:
         """Return how full the context is, with the system prompt and tools that were sent last."""
-        return await self.run_flow(operations.budget(self.state))
+        return await self.run_flow(operations.budget(self.state), at_once=False)
 
     async def needs_compaction(self) -> bool:
         """Return whether a compaction is due."""
-        return await self.run_flow(operations.needs_compaction(self.state))
+        return await self.run_flow(operations.needs_compaction(self.state), at_once=False)
 
     @check_arguments
     async def prepare(
@@ -307,7 +307,7 @@ class AsyncSession:
         name     the tool's name, where a program has a `recall` of its own
         strict   every argument is given, as `chat.completions.parse()` of OpenAI demands
         """
-        return await self.run_flow(recall_tool(self.state, format, when, name, strict=strict))
+        return await self.run_flow(recall_tool(self.state, format, when, name, strict=strict), at_once=False)
 
     async def answer_recall(self, arguments: str | Mapping[str, Any]) -> str:
         """Return the text to answer with when the model calls the tool `recall`."""
@@ -326,11 +326,11 @@ class AsyncSession:
         """
         return await self.run_flow(import_from(self.state, directory))
 
-    async def run_flow(self, flow: SessionFlow[T]) -> T:
-        """Run a flow of this session in the event loop."""
+    async def run_flow(self, flow: SessionFlow[T], *, at_once: bool = True) -> T:
+        """Run a flow of this session in the event loop; `at_once` as for `catch_up`."""
         state = self.state
         if state.log.failure is not None:
-            await self._run(catch_up(state, at_once=True))
+            await self._run(catch_up(state, at_once=at_once))
         result = await self._run(flow)
         if state.settings.archive:
             await self._run(keep_archive(state))

@@ -115,11 +115,11 @@ class Session:
 
     def budget(self) -> Budget:
         """Return how full the context is, with the system prompt and tools that were sent last."""
-        return self.run_flow(operations.budget(self.state))
+        return self.run_flow(operations.budget(self.state), at_once=False)
 
     def needs_compaction(self) -> bool:
         """Return whether a compaction is due."""
-        return self.run_flow(operations.needs_compaction(self.state))
+        return self.run_flow(operations.needs_compaction(self.state), at_once=False)
 
     @check_arguments
     def prepare(
@@ -291,7 +291,7 @@ class Session:
         name     the tool's name, where a program has a `recall` of its own
         strict   every argument is given, as `chat.completions.parse()` of OpenAI demands
         """
-        return self.run_flow(recall_tool(self.state, format, when, name, strict=strict))
+        return self.run_flow(recall_tool(self.state, format, when, name, strict=strict), at_once=False)
 
     def answer_recall(self, arguments: str | Mapping[str, Any]) -> str:
         """Return the text to answer with when the model calls the tool `recall`."""
@@ -310,11 +310,11 @@ class Session:
         """
         return self.run_flow(import_from(self.state, directory))
 
-    def run_flow(self, flow: SessionFlow[T]) -> T:
-        """Run a flow of this session in this thread."""
+    def run_flow(self, flow: SessionFlow[T], *, at_once: bool = True) -> T:
+        """Run a flow of this session in this thread; `at_once` as for `catch_up`."""
         state = self.state
         if state.log.failure is not None:
-            self._run(catch_up(state, at_once=True))
+            self._run(catch_up(state, at_once=at_once))
         result = self._run(flow)
         if state.settings.archive:
             self._run(keep_archive(state))

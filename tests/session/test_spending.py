@@ -97,6 +97,31 @@ def test_the_users_own_price_counts_also_where_a_window_is_given(window):
         assert session.stats().spent.dollars == pytest.approx(0.5)
 
 
+@pytest.mark.parametrize("endpoint", ["http://127.0.0.1:8080/v1", "http://127.0.0.1:8080/v1#x", "local"])
+def test_an_own_server_costs_what_its_user_says_and_else_nothing(endpoint):
+    name = f"{endpoint.partition('#')[0]}#{MODEL}" if "://" in endpoint else MODEL
+    known = refold.window(MODEL)
+    own = replace(known, source="overlay", price=replace(known.price, input=0.5))
+    find = {name: own, MODEL: own if name == MODEL else known}.get
+    for policy, dollars in (("refold", None), (replace(refold.presets.get("refold"), window=find), 0.5)):
+        with opened(model=MODEL, endpoint=endpoint, policy=policy) as session:
+            session.prepare(talk(1))
+            session.observe({"usage": {"input_tokens": 1_000_000, "output_tokens": 0}})
+            assert session.stats().spent.dollars == dollars
+
+
+@pytest.mark.parametrize("name", ["http://127.0.0.1:8080/v1#m", "local"])
+def test_a_summariser_on_an_own_server_takes_nothing_from_a_saving(name):
+    def save(ask):
+        with opened(model=MODEL, window=200_000, ask=ask) as session:
+            session.say("word " * 100_000)
+            return session.stats().thrifty
+
+    own = Scripted(SUMMARY)
+    own.name = name
+    assert save(own) == save(None) != save(Scripted(SUMMARY))
+
+
 def test_what_only_one_request_has_read_costs_but_is_no_context():
     """Gemini's own tools give the model pages to read that the next request lacks."""
     counts = {"promptTokenCount": 400, "candidatesTokenCount": 100, "toolUsePromptTokenCount": 50}

@@ -20,6 +20,7 @@ from refold.calls.summariser import (
 from refold.core.compaction.circuit_breaker import Limits
 from refold.core.compaction.flow import ASYNCHRONOUS, Answerer, Ask
 from refold.core.compaction.policy import Policy
+from refold.core.models.prices import sends_bill
 from refold.core.models.spending_limits import CAP_NAMES, Caps, parse_caps
 from refold.core.tokens.units import parse_window
 from refold.errors import LogCorrupt, LogTooNew, RefoldError, StoreError, warn_caller
@@ -186,6 +187,7 @@ def _describe_summariser(
         provider=summariser_field(ask, "provider"),
         format=summariser_field(ask, "format"),
         price=summariser_price(ask, policy.window),
+        sends_bill=sends_bill(summariser_field(ask, "name")),
     )
 
 

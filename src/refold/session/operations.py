@@ -20,7 +20,7 @@ from refold.core.log.view import MessageRange
 from refold.core.messages.message import Message, Text
 from refold.core.messages.plain_values import to_plain_messages
 from refold.core.messages.unread import NATIVE, is_native
-from refold.core.models.prices import Spent, sends_bill
+from refold.core.models.prices import Spent
 from refold.core.summaries.native import find_twin
 from refold.core.tokens.units import parse_window
 from refold.errors import RefoldError
@@ -382,10 +382,9 @@ def stats(state: SessionState) -> SessionFlow[Stats]:
 
 def _find_saving(state: SessionState, current: Budget) -> Saving | None:
     """Return what `thrifty` would save now, where the conversation's model has a price."""
-    settings, summariser = state.settings, state.summariser
-    price = conversation_price(state) if sends_bill(settings.endpoint) else None
-    if price is None or summariser.ask is None:
-        return find_saving(current, price)
-    model = settings.model or ""
+    model, summariser = state.settings.model or "", state.summariser
+    price = conversation_price(state)
+    if price is None or summariser.ask is None or not summariser.sends_bill:
+        return find_saving(current, price, summariser=summariser.price)
     is_own = bool(summariser.model) and same_model("", model, summariser.provider, summariser.model)
     return find_saving(current, price, summariser=summariser.price or price, summary_in_cache=is_own)

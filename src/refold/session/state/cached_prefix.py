@@ -5,7 +5,7 @@ from typing import Final
 from refold.core.compaction.cached_prefix import CachedPrefix, is_neutral_tool, same_model
 from refold.core.messages.message import Text
 from refold.core.models.model_names import provider_of
-from refold.core.models.prices import choose_price
+from refold.core.models.prices import choose_price, find_client_price, sends_bill
 from refold.core.models.windows import Price
 from refold.session.state.session_state import SessionState
 
@@ -20,9 +20,15 @@ cache in blocks, so a hit is seldom exact, and a much higher share would take hi
 def conversation_price(state: SessionState, answered: str = "") -> Price | None:
     """Return the price of the conversation's model; the user's own price table comes first.
 
+    An own server at the endpoint has none but that.
+
     answered   the model that the provider named, for sessions without a model
     """
-    return choose_price(state.settings.policy.window, state.settings.model or answered)
+    settings = state.settings
+    model, find = settings.model or answered, settings.policy.window
+    if sends_bill(settings.endpoint):
+        return choose_price(find, model)
+    return find_client_price(settings.endpoint.partition("#")[0], model.rpartition("#")[2], find)
 
 
 def find_cached_prefix(state: SessionState, used: int) -> CachedPrefix | None:

@@ -77,6 +77,8 @@ class Summariser:
     provider: str = ""
     format: str = ""
     price: Price | None = None
+    sends_bill: bool = True
+    """False for an own server, which costs nothing if the user set no price."""
 
     def answer(self, question: Ask) -> Any:
         """Answer a question: the provider what it is to compact itself, the summariser any other."""

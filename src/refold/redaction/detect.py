@@ -7,6 +7,7 @@ bounded rule of ours replaces each. No service is asked whether a secret is real
 """
 
 import re
+from binascii import a2b_base64
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -30,12 +31,13 @@ _LETTERS_LIMIT: Final = 4.0
 """Entropy of a key of letters alone, which no other rule takes for random, in bits a character."""
 
 _ASSIGNED: Final = re.compile(
-    r"\w{0,40}+(?:\\{0,8}[\"'`]\]?)?[ \t]{0,16}(?:=>|:=|={1,3}|!==?|:)[ \t]{0,16}@?(?:"
+    r"\w{0,40}+(?<![Nn]ame)(?:\\{0,8}[\"'`]\]?)?[ \t]{0,16}(?:=>|:=|={1,3}|!==?|:)[ \t]{0,16}@?(?:"
     r"(?P<quote>[\"'`])(?P<quoted>(?:(?!(?P=quote))[^\\\n]|\\[^\n]){6,200})(?P=quote)"
     r"|(?P<escaped>\\{1,8}[\"'])(?P<inside>[^\"'\\\n]{6,200})(?P=escaped)"
     r"|(?P<bare>[^\s\"'`,;<>(){}\[\]\\]{10,200}))"
 )
-"""An assignment behind a name, such as `= "value"`. Every repetition is bounded, so that no text is slow."""
+"""An assignment behind a name, such as `= "value"`, but not of a name: `secretName`. Every repetition is
+bounded, so that no text is slow."""
 _VARIABLE: Final = re.compile(r"[A-Za-z_]+[0-9]{0,3}[:.]?")
 _ID_BEFORE: Final = re.compile(r"(?i)id\\{0,8}[\"']?\s{0,4}[:=]\s{0,4}\\{0,8}\Z")
 _BEARER: Final = re.compile(r"(?i:\b(?:bearer|basic))[ \t]{1,4}([A-Za-z0-9._~+/=-]{16,})")
@@ -47,6 +49,7 @@ _PLACEHOLDER: Final = re.compile(
 )
 _DIGIT: Final = re.compile(r"[0-9]")
 _LETTER: Final = re.compile(r"[^\W\d_]")
+_CODED: Final = re.compile(r"(?<![A-Za-z0-9+/])((?:[A-Za-z0-9+/]{4}){6,}+)[A-Za-z0-9+/]{0,3}={0,2}")
 _PLACES: Final = ("/", "./", "http:", "https:")
 _DOTTED: Final = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
 _DIGEST: Final = re.compile(r"sha(?:1|224|256|384|512)[-_:]")
@@ -54,7 +57,9 @@ _TOKEN: Final = re.compile(r"[A-Za-z0-9_=-]*+")
 _TOKEN_TAIL: Final = re.compile(r"[A-Za-z0-9_.+/=-]*+")
 _BLOCK: Final = 16_384
 """Characters within which a private key has to end; an RSA key of 16,384 bits has about 12,600."""
-_BODY: Final = re.compile(r"-*(?:\s|\\+[nrt])*+(?:[A-Za-z0-9+/=]{16,}+(?:\s|\\+[nrt])*+)+")
+_BETWEEN: Final = r"(?:\s|\\+[nrt]|[0-9]{1,6}[→:|\t]|[>|])*+"
+"""What stands between the lines of a key; programs that show a file write the number of each line."""
+_BODY: Final = re.compile(rf"-*{_BETWEEN}(?:[A-Za-z0-9+/=]{{16,}}+{_BETWEEN})+")
 _LINE: Final = re.compile(r"[A-Za-z0-9+/=]{32}")
 _LAST_LINE: Final = re.compile(r"-----END [A-Z0-9 ]{0,40}-{0,5}|Private-MAC:[ 0-9a-f]{0,100}|-----END")
 _KINDS: Final = {
@@ -101,16 +106,12 @@ def find_secrets(text: str) -> list[Secret]:
     """List the secrets in a text, in order, none overlapping another."""
     if len(text) < _SHORTEST:
         return []
-    library = load_library()
-    secrets = [
-        *_find_private_keys(text, library),
-        *_find_web_tokens(text, library),
-        *_find_by_library(text, library),
-        *_find_keys(text, library),
-        *_find_named(text, library),
-        *_find_random(text, library),
-        *find_shapes(text),
-    ]
+    secrets = [*_find_plain(text)]
+    for match in _CODED.finditer(text):
+        # Pictures, digests and keys are nearly never ASCII.
+        is_text = a2b_base64(match[1][:24]).isascii() and (plain := a2b_base64(match[1])).isascii()
+        if is_text and next(_find_plain(plain.decode()), None):
+            secrets.append(Secret(*match.span(), "base64"))
     # Secrets that overlap become one, of the kind of the first rule that found it.
     merged: list[Secret] = []
     for _, secret in sorted(enumerate(secrets), key=lambda pair: (pair[1].start, pair[0])):
@@ -122,10 +123,21 @@ def find_secrets(text: str) -> list[Secret]:
     return merged
 
 
+def _find_plain(text: str) -> Iterator[Secret]:
+    library = load_library()
+    yield from _find_private_keys(text, library)
+    yield from _find_web_tokens(text, library)
+    yield from _find_by_library(text, library)
+    yield from _find_keys(text, library)
+    yield from _find_named(text, library)
+    yield from _find_random(text, library)
+    yield from find_shapes(text)
+
+
 def is_secret_name(name: str) -> bool:
     """Return True if a value of this name is a secret, provided that it looks like one."""
     lower = _lower(name)
-    return any(word in lower for word in load_library().names)
+    return not lower.endswith("name") and any(word in lower for word in load_library().names)
 
 
 def is_secret_value(value: str) -> bool:
@@ -166,7 +178,7 @@ def load_library() -> _Library:
         rules=tuple(rules),
         keys=tuple(keys),
         names=tuple(sorted(names)),
-        private=tuple(pattern.pattern for pattern in private.denylist),
+        private=(*(pattern.pattern for pattern in private.denylist), *tables["private"]),
         entropy=measure.calculate_shannon_entropy,
         limit=measure.entropy_limit,
         is_token=token.is_formally_valid,

@@ -33,6 +33,27 @@ _PROSE: Final = re.compile(
     r"[^\n:=\"'`“]{0,40}?\s(?:is|was|are|ist|war|est|es|é)[ \t]{1,4}\\{0,8}[\"'`“]?([^\s\"'`“”\\<>]{6,100})"
 )
 _OPTION: Final = re.compile(r"(?<!\S)(?:-u|--user)[ =]{1,2}[\"']?[^\s:\"']{1,64}:([^\s\"'@\\<>]{4,100})")
+_VALUE: Final = r"[\"']?(?![/.~\[])([^\s\"'`\\<>;&|()]{6,200}+)(?!\()"
+_NAMED_OPTION: Final = re.compile(
+    r"(?i)(?<!\S)--(?:[a-z0-9]{1,20}-){0,3}(?:password|passwd|token|secret|api-?key|access-?key)"
+    rf"[ =]{{1,2}}{_VALUE}"
+)
+_LOGIN: Final = re.compile(
+    rf"\b(?:sshpass[ \t]{{1,4}}-p[ \t]?|mysql(?:dump|admin)?\b[^\n|;&]{{0,100}}?[ \t]-p"
+    rf"|docker[ \t]{{1,4}}login\b[^\n|;&]{{0,100}}?[ \t]-p[ \t]){_VALUE}"
+)
+_VARIABLE: Final = re.compile(
+    rf"(?<![A-Za-z0-9_])[A-Z0-9_]{{0,60}}(?:PASSWORD|PASSWD|PASS|SECRET|TOKEN)={_VALUE}"
+)
+"""A variable of the environment: no code stands there, so that also a short or regular value is a secret."""
+_LINE: Final = re.compile(
+    r"(?im)^[ \t]{0,40}(?:-[ \t]{1,4})?[\w.-]{0,40}(?:password|passwd):[ \t]{1,8}(?!pass|pwd)"
+    r"([^\s\"'`,;<>(){}\[\]\\]{6,100})[ \t\r]*$"
+)
+_ELEMENT: Final = re.compile(
+    r"(?i)<[\w.:-]{0,40}(?:password|passphrase|secret|token|api-?key)>([^\s<>]{6,400})</"
+)
+_SIGNATURE: Final = re.compile(r"[?&](?:sig|X-(?:Amz|Goog)-Signature)=([A-Za-z0-9%+/_-]{32,600})")
 _NETRC: Final = re.compile(r"\blogin[ \t]{1,8}\S{1,100}\s{1,8}password[ \t]{1,8}([^\s\"'\\<>]{4,100})")
 _PHRASE: Final = re.compile(
     r"(?i)pass_?phrase[\"']?[ \t]{0,8}[:=][ \t]{0,8}[\"']?((?:[A-Za-z]{3,20}-){2,9}[A-Za-z]{3,20})"
@@ -70,7 +91,17 @@ _PROSE_HINTS: Final = (
     *("password", "passphrase", "pass phrase", "passcode", "passwort", "kennwort"),
     *("mot de", "contrase", "senha"),
 )
-_SAID: Final = ((_PROSE, _PROSE_HINTS), (_OPTION, ("-u", "--user")), (_NETRC, ("login",)))
+_SAID: Final = (
+    (_PROSE, _PROSE_HINTS),
+    (_OPTION, ("-u", "--user")),
+    (_NETRC, ("login",)),
+    (_NAMED_OPTION, ("--",)),
+    (_LOGIN, ("sshpass", "mysql", "docker")),
+    (_VARIABLE, ("password=", "passwd=", "pass=", "secret=", "token=")),
+    (_LINE, ("password:", "passwd:")),
+    (_ELEMENT, ("</",)),
+    (_SIGNATURE, ("sig=", "signature=")),
+)
 """Patterns, each with texts of which one must occur in lower case; that is quicker than the pattern."""
 _NAMES: Final = ("token", "secret", "credential")
 _TRAILING: Final = ".,;:!?)]}\"'`”"

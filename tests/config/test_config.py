@@ -154,6 +154,8 @@ def test_each_platform_has_its_own_place(platform, variables, expected):
         ('model = ""', "must be a name in quotes"),
         ('window = "banana"', "not a number of tokens"),
         ("[windows.x]\noutput = 1", "needs a context"),
+        ("[windows.x]\ncontext = 9\noutput = 10", r"x\"\.output: 10 tokens are more than the context of 9"),
+        ("[windows.x]\ncontext = 9\ninput = 10", r"x\"\.input: 10 tokens are more than the context of 9"),
         ("keep_recent_messages = 3", r"knobs in a table such as \[policy\.refold\]"),
         ('policy = "opal"\n[policy.opal]\nthreshold = 0.5', "the policy is named by policy.name"),
         ("[policy]\nname = 3", "must be a name in quotes"),

@@ -85,6 +85,9 @@ def _parse_window(model: str, value: Any) -> Window:
                 sizes[key] = parse_tokens(fields[key])
             except FormatError as error:
                 raise FormatError(str(error), path=f"{path}.{key}") from None
+            if sizes[key] > sizes["context"]:
+                problem = f"{sizes[key]:,} tokens are more than the context of {sizes['context']:,} holds"
+                raise FormatError(problem, path=f"{path}.{key}")
     return Window(
         sizes["context"],
         sizes.get("output"),

@@ -157,6 +157,33 @@ def test_imported_with_their_own_folds_they_can_be_unfolded(files):
     assert run_cli("show", "task", *store, "--json").json["seen"] == 24
 
 
+@pytest.mark.parametrize("name", FILES)
+def test_an_import_keeps_the_model_and_what_its_provider_reported(files, name):
+    store = ("--store", "sqlite:work.db")
+    run_cli("import", "task", name, *store)
+    read, kept = (
+        run_cli("measure", *what, "--json").json for what in ([name], ["--session", "task", *store])
+    )
+    assert [kept[key] for key in ("model", "window", "count_source")] == [
+        read[key] for key in ("model", "window", "count_source")
+    ]
+    assert kept["used"] == pytest.approx(read["used"], rel=0.05)
+    reports = [usage for _, usage in refold.transcripts.read(name).usages]
+    (listed,) = run_cli("sessions", *store, "--json").json["sessions"]
+    assert listed["spent"]["calls"] == len(reports)
+    assert listed["spent"]["input"] == sum(usage.input for usage in reports)
+
+
+def test_a_report_from_before_the_last_compaction_tells_the_model_and_no_size(files):
+    lines = Path("claude-code.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
+    end = next(n for n, line in enumerate(lines) if '"isCompactSummary":true' in line.replace(" ", ""))
+    Path("cut.jsonl").write_text("".join(lines[: end + 1]), encoding="utf-8")
+    run_cli("import", "task", "cut.jsonl", "--store", "sqlite:work.db")
+    kept = run_cli("measure", "--session", "task", "--store", "sqlite:work.db", "--json").json
+    assert kept["model"] == "claude-sonnet-4-5"
+    assert kept["used"] == sum(kept["breakdown"].values())
+
+
 def test_in_another_shape_the_messages_alone_are_imported_and_that_is_said(files):
     told = run_cli(
         "import",

@@ -55,6 +55,23 @@ CASES = {
 }
 
 
+@pytest.mark.parametrize(
+    ("case", "answer", "sent"),
+    [
+        ("none", 2, 2),
+        ("none", 0, None),
+        ("tail", 2, None),
+        ("tail", 3, 2),
+        ("two", 5, 3),
+        ("none", None, None),
+    ],
+)
+def test_the_last_report_tells_how_many_messages_it_counted(case, answer, sent):
+    usages = () if answer is None else ((answer, Usage(input=9)),)
+    last = replace(CASES[case], usages=usages).last_usage
+    assert (last and last.messages) == sent
+
+
 @pytest.mark.parametrize("case", CASES)
 def test_the_view_of_the_session_is_what_the_model_saw(case):
     case_recording = CASES[case]

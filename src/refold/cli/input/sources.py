@@ -60,14 +60,9 @@ class Source:
         if self.usage is not None:
             return self.usage
         transcript = self.transcript
-        if transcript is None or not transcript.usages or self.document.format != transcript.format:
+        if transcript is None or self.document.format != transcript.format:
             return None
-        answer, usage = transcript.usages[-1]
-        if answer < max((fold.said for fold in transcript.folds), default=0):
-            return None
-        sent = len(transcript.seen) - (len(transcript.messages) - answer)
-        is_seen = len(self.document.messages) == len(transcript.seen)
-        return replace(usage, messages=sent) if is_seen and sent > 0 else None
+        return transcript.last_usage if len(self.document.messages) == len(transcript.seen) else None
 
     def count_beside(self) -> int:
         """Count, in tokens of ours, the agent's prompt and tools, which are not in its transcript.

@@ -175,6 +175,7 @@ def store_source(name: str, source: "Source | None", file: str) -> tuple[Store, 
     """
     from refold.formats.systems.file_forms import read_list
     from refold.session.steps.export import import_exported
+    from refold.session.steps.observe import record_reports
     from refold.transcripts.agents.export_session import export_recording
 
     store = open_store("memory:")
@@ -191,6 +192,11 @@ def store_source(name: str, source: "Source | None", file: str) -> tuple[Store, 
         else:
             session.say(document.messages)
             return store, session.state.view.said, 0
-        return store, session.run_flow(import_exported(session.state, exported, file)), len(exported.folds)
+        said = session.run_flow(import_exported(session.state, exported, file))
+        if transcript is not None and transcript.usages:
+            session.use(model=transcript.model)
+            last, reports = transcript.last_usage, [usage for _, usage in transcript.usages]
+            session.run_flow(record_reports(session.state, reports, last.messages if last else None))
+        return store, said, len(exported.folds)
     except FormatError as error:
         raise FormatError(str(error), path=file if source is None else source.name) from None

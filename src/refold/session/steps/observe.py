@@ -1,7 +1,7 @@
 """Take in a provider's answer: usage to build on, a refusal to recover from, a fold that did not help."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final
@@ -293,6 +293,22 @@ def _record_cost(
     spent = Spent.of(cost, conversation_price(state, response.model))
     append = partial(_append_usage, state, usage, request, cost, spent, believed=believed, is_odd=is_odd)
     yield from retry_on_conflict(state, append)
+
+
+def record_reports(state: SessionState, reports: Sequence[Usage], sent: int | None) -> SessionFlow[None]:
+    """Record what a provider reported in a conversation that was imported: all costs, and the last size.
+
+    sent   messages of the view that the last request had; None if the view has changed since
+    """
+    accounting, loaded, price = state.accounting, state.loaded, conversation_price(state)
+    *earlier, last = reports
+    for cost in earlier:
+        own = accounting.spending.own.plus(Spent.of(cost, price))
+        accounting.add_doubted_usage(None, accounting.totals.plus(cost), own)
+    estimate = last.context if sent is None else loaded.counter.total(loaded.sizes[:sent])
+    request = replace(current_request(state), estimate=estimate, messages=sent or 0, holds=sent is not None)
+    size = replace(last, cache_read=0, cache_write=0)  # no cache holds it any more
+    yield from _append_usage(state, size, request, last, Spent.of(last, price), believed=True, is_odd=False)
 
 
 def _append_usage(

@@ -94,6 +94,18 @@ class Recording:
         """The messages that the agent's model saw last."""
         return seen(self)
 
+    @property
+    def last_usage(self) -> Usage | None:
+        """The last report, with the number of messages of `seen` that it counted.
+
+        None if the agent compacted behind it, and if none was counted.
+        """
+        if not self.usages or self.usages[-1][0] < max((fold.said for fold in self.folds), default=0):
+            return None
+        answer, usage = self.usages[-1]
+        sent = len(self.seen) - (len(self.messages) - answer)
+        return replace(usage, messages=sent) if sent > 0 else None
+
 
 def seen(recording: Recording, upto: int | None = None) -> tuple[Wire, ...]:
     """Return what the model saw after the first `upto` messages; by default at the end.

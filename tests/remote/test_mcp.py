@@ -70,6 +70,11 @@ def test_the_four_tools(store):
     ]
     tools, results = asked(store, calls, "--window", "32k")
     assert {tool.name for tool in tools} == {"context_stats", "compact_now", "recall_search", "recall_expand"}
+    hints = {
+        tool.name: (tool.annotations.read_only_hint, tool.annotations.destructive_hint) for tool in tools
+    }
+    assert hints.pop("compact_now") == (False, False)
+    assert set(hints.values()) == {(True, None)}
     schemas = {tool.name: tool.input_schema for tool in tools}
     assert schemas["recall_search"]["required"] == ["query"]
     assert schemas["recall_expand"]["required"] == ["entry_id"]

@@ -20,6 +20,7 @@ from typing import Annotated, Any, Final, TypeAlias
 from mcp.server import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.mcpserver.tools import Tool
+from mcp.types import ToolAnnotations
 from pydantic import Field
 
 from refold import __version__
@@ -131,8 +132,13 @@ async def _run(act: Awaitable[dict[str, Any]]) -> dict[str, Any]:
 def build_server(registry: SessionRegistry, session: str | None) -> MCPServer[Any]:
     """Build the server with its four tools."""
     acts = Tools(registry, session)
+    reads = ToolAnnotations(read_only_hint=True, open_world_hint=False)
+    # Everything stays in the log and a fold can be undone; a model may be asked for the summary.
+    folds = ToolAnnotations(read_only_hint=False, destructive_hint=False)
     named = (acts.context_stats, acts.compact_now, acts.recall_search, acts.recall_expand)
-    tools = [Tool.from_function(act) for act in named]
+    tools = [
+        Tool.from_function(act, annotations=folds if act == acts.compact_now else reads) for act in named
+    ]
     for tool in tools:
         # A misspelt `session_id` would be passed over, and another session folded.
         arguments = tool.fn_metadata.arg_model

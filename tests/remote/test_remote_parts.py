@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+import refold
 from refold import open_store
 from refold.cli import main
 from refold.errors import StoreFull
@@ -97,6 +98,25 @@ class FullDisk:
         if self.full:
             raise StoreFull("no room left")
         return self.inner.append(*args, **options)
+
+
+@pytest.mark.parametrize(
+    ("default", "window", "used"),
+    [(None, 200_000, 30_000), ("gpt-4o", 128_000, 22_508)],
+    ids=["recorded", "given"],
+)
+def test_a_session_of_another_program_is_measured_by_its_own_model(default, window, used):
+    store = open_store("memory:")
+    with refold.open("task", model="claude-sonnet-4-5", store=store) as session:
+        session.prepare([{"role": "user", "content": "Be brief. " * 9_000}])
+        session.observe({"usage": {"input_tokens": 30_000, "output_tokens": 9}})
+
+    async def read():
+        registry = SessionRegistry(store, Defaults(model=default), lambda _event: None)
+        return await operations.read_stats(registry, "task")
+
+    stats = asyncio.run(read())
+    assert (stats["window"], stats["current_context_tokens"]) == (window, pytest.approx(used, rel=0.02))
 
 
 @pytest.mark.filterwarnings("ignore::refold.errors.RefoldWarning")

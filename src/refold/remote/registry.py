@@ -13,6 +13,7 @@ from typing import Final
 from refold.clients import Client
 from refold.config import settings as config
 from refold.config.values import MOST_SESSIONS
+from refold.core.log.entries import Kind
 from refold.errors import SessionNotFound, StoreError
 from refold.policies import presets
 from refold.session import aopen
@@ -26,6 +27,7 @@ _COMPACTING: Final = {
     "compaction_skipped": False,
     "compaction_failed": False,
 }
+_USAGE: Final[frozenset[Kind]] = frozenset({"usage"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +71,14 @@ class OpenSession:
         for leave in self.unsubscribe:
             leave()
         await self.session.close()
+
+
+def find_last_model(store: Store, name: str) -> str | None:
+    """Return the model of the last request that a session has a report of; None if there is none."""
+    if (head := store.head(name)) is None:
+        return None
+    reports = store.read(name, head.place, kinds=_USAGE, newest=True)
+    return next((entry.value.get("model") for entry in reports), None) or None
 
 
 class SessionRegistry:
@@ -117,7 +127,7 @@ class SessionRegistry:
         session = aopen(
             name,
             store=self.store,
-            model=model or defaults.model,
+            model=model or defaults.model or await asyncio.to_thread(find_last_model, self.store, name),
             window=window if window is not None else defaults.window,
             policy=config.apply_settings(made, defaults.settings),
             ask=defaults.ask,

@@ -7,6 +7,7 @@ import pytest
 
 import refold
 from growth import count_calls
+from refold.stores import open_store
 from sample_sizes import few_or_all
 
 TOOLS = [{"type": "function", "function": {"name": "look", "parameters": {"type": "object"}}}]
@@ -112,6 +113,40 @@ def test_a_turn_of_a_talk_with_gemini_takes_as_many_calls_however_long_it_is():
         session.prepare(contents[:-2])
         calls.append(count_calls(lambda session=session, contents=contents: session.prepare(contents)))
     assert calls[1] <= calls[0] + 10
+
+
+def walk(session, messages, step):
+    """Run a script of messages from its first turn on; returns the calls of each turn."""
+    calls = []
+    for end in range(1, len(messages) + 1, step):
+        handed = copy.deepcopy(messages[:end])
+        calls.append(count_calls(lambda handed=handed: session.prepare(handed)))
+        session.observe(answer(used=session.budget().used))
+    return calls
+
+
+@pytest.mark.parametrize("reopened", [False, True], ids=["same", "reopened"])
+def test_a_turn_along_stored_messages_takes_as_many_calls_however_many_there_are(reopened):
+    store, messages = open_store("memory:", now=lambda: 0.0), history(30)
+    options = {"store": store, "window": "1M", "format": "openai", "now": lambda: 0.0}
+    session = refold.open("turn", **options)
+    walk(session, messages, 4)
+    for _ in range(3):
+        session = refold.open("turn", **options) if reopened else session
+        calls = walk(session, messages, 4)
+        assert session.stats().said == len(messages) - 3
+        # The second turn looks for the end of the stored branch, and so may the last one.
+        assert max(calls[1:]) <= calls[2] * 1.2
+
+
+def test_a_turn_along_stored_folds_reads_all_of_it_only_where_a_fold_was_made():
+    session = refold.open("turn", store="memory:", window="32k", format="openai", now=lambda: 0.0)
+    messages = list(work(30))
+    for _ in range(3):
+        calls = walk(session, messages, 3)
+    folds = len(session.folds())
+    assert folds >= 5
+    assert sum(count > 5_000 for count in calls[1:]) == folds  # 14,000 and more there, else 3,200
 
 
 def test_a_view_without_a_list_takes_as_many_calls_however_long_it_is():

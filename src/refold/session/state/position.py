@@ -2,14 +2,14 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from refold.core.log.entries import ROOT, Entry
 from refold.core.log.view import Replacement, View, extend_view, step
 from refold.core.messages.message import Message
 from refold.core.messages.unread import is_native
 from refold.session.state.message_keys import MessageKeys
-from refold.stores import Head, Place
+from refold.stores import START, Head, Place
 
 MAX_LEFT_BRANCHES: Final = 64
 """Left branches that are remembered; the ends of others are looked up in the store."""
@@ -30,6 +30,28 @@ class UnsureWrite:
     """Asks the store what became of it."""
     stored: Head | None = None
     """The head that it left, once it is known that it was stored."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trail:
+    """A stored branch that a session walks along: the last place there before it began one of its own."""
+
+    place: Place
+    name: str
+    """Name of the entry there."""
+    view: View
+    """The view there; while a session has the same one, nothing has changed it since."""
+    end: tuple[Place, int] = (START, 0)
+    """The end of the stored branch and the messages said there, as far as they are known."""
+    attempts: Sequence[Entry] | None = None
+    """The attempts to compact up to there, newest first, if they were read."""
+
+
+class LeftBranch(NamedTuple):
+    """A branch that a session has left: its end, and where it began beside a stored one."""
+
+    head: Head
+    trail: Trail
 
 
 @dataclass(slots=True)
@@ -54,8 +76,9 @@ class LogPosition:
     """True if it is stale only because others have written: all in memory is that of the head."""
     may_have_successors: bool = True
     """True if messages may already stand behind this place in the store."""
-    left_branches: dict[str, Head] = field(default_factory=dict)
-    """The ends of branches that were left, by their last message."""
+    left_branches: dict[str, LeftBranch] = field(default_factory=dict)
+    """The branches that were left, by their last message."""
+    trail: Trail | None = None
     keys: MessageKeys = field(default_factory=MessageKeys)
     unsure: UnsureWrite | None = None
     """The last write, if nobody knows whether it was stored."""
@@ -147,10 +170,22 @@ class LogPosition:
         """
         self.stale = True
         if self.head is not None:
-            self.left_branches[self.tip] = self.head
+            trail = self.trail if self.trail is not None and self.trail.view is self.view else None
+            own = Trail(place=self.head.place, name=self.head.name, view=self.view)
+            self.left_branches[self.tip] = LeftBranch(self.head, trail or own)
             while len(self.left_branches) > MAX_LEFT_BRANCHES:
                 del self.left_branches[next(iter(self.left_branches))]
         self.view, self.tip = View(said=said), tip
+
+    def find_trail(self, place: Place, name: str, tip: str) -> Trail:
+        """Return the stored branch that is left at a place; its view is that of now until it is loaded."""
+        left = self.left_branches.get(tip)
+        is_left = left is not None and left.head.place == place
+        return left.trail if left and is_left else Trail(place=place, name=name, view=self.view)
+
+    def note_trail(self, trail: Trail | None) -> None:
+        """Note where the stored branch was left that the next messages may stand on."""
+        self.trail = trail
 
     def return_to(self, view: View, tip: str) -> None:
         """Have the view again that was left in vain; it is stale, but who cannot read goes on from it."""

@@ -3,9 +3,10 @@
 Folds, pins and checkpoints that only concern messages before that place are carried along.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from refold import formats
@@ -18,16 +19,28 @@ from refold.core.log.view import (
     Replacement,
     ViewItem,
     changes_to_json,
+    extend_view,
     project_marks,
     rename_folds,
 )
+from refold.core.messages.message import Message
 from refold.errors import StoreError
 from refold.session.drivers import SessionFlow, StoreCall
 from refold.session.state.caller_history import SentView, view_to_send
+from refold.session.state.position import Trail
 from refold.session.state.session_state import SessionState
 from refold.session.steps.append import commit, message_entries
 from refold.session.steps.earlier_views import common_length, earlier_views, is_same
-from refold.session.steps.load import VIEW_MARKS, fill_view, load_at_head, spending_at
+from refold.session.steps.load import (
+    VIEW_MARKS,
+    can_grow,
+    fill_view,
+    grow_view,
+    load_at_head,
+    read_attempts,
+    read_last_report,
+    spending_at,
+)
 from refold.session.steps.read_entries import fold_messages
 from refold.stores import START, Place
 
@@ -63,6 +76,18 @@ class _Base:
     tip: str
 
 
+class _Step(NamedTuple):
+    """The way from one turn to the next along a stored branch."""
+
+    base: _Base
+    trail: Trail
+    """Where the stored branch is left next."""
+    newest: list[Entry]
+    """What stands between, newest first."""
+    own: int
+    """How many of these stand behind the stored branch, on one that this session has left."""
+
+
 def branch(state: SessionState, body: list[Any]) -> SessionFlow[bool]:
     """Continue from where the list differs from the known messages, on a new branch or on a stored one.
 
@@ -80,18 +105,24 @@ def branch(state: SessionState, body: list[Any]) -> SessionFlow[bool]:
     if stored:
         base, on_this_branch = yield from _last_place_of(state, said + stored, base)
     marks = (yield from _carry_marks(state, said + stored, base)) if on_this_branch else []
-    if stored < len(rest) or marks or state.head is None or base.place != state.head.place:
+    has_new = stored < len(rest) or bool(marks)
+    trail = None if has_new else state.position.find_trail(base.place, base.name, base.tip)
+    if has_new or state.head is None or base.place != state.head.place:
         view, tip = state.view, state.position.tip
         state.position.leave_for(said + stored, base.tip)
         try:
             entries = message_entries(state, rest[stored:], state.wire.parse(rest[stored:]))
-            spending = yield from _carry_spending(state, base, marks)
+            parent = marks[-1].name if marks else base.name
+            spending = yield from _carry_spending(
+                state, parent, lambda: [*reversed(marks), *read_attempts(state, base.place)]
+            )
             yield from commit(state, [*marks, *spending, *entries], at=base.place)
         except StoreError:
             state.position.return_to(view, tip)
             raise
         wire = state.wire
         yield from load_at_head(state)
+        state.position.note_trail(trail and replace(trail, view=state.view))
         if state.wire.name != wire.name and (
             formats.detect_or_none(body) or not formats.may_read(state.wire, body)
         ):
@@ -100,6 +131,70 @@ def branch(state: SessionState, body: list[Any]) -> SessionFlow[bool]:
         state.loaded.update_items(dict(enumerate(said_items, 1)))
     state.caller.hold_said(said_items)
     return not fork.is_view
+
+
+def walk_on(state: SessionState, items: Sequence[Any], messages: Sequence[Message]) -> SessionFlow[bool]:
+    """Go on along a stored branch that has these messages next; False if `branch` has to find the way.
+
+    A program that runs its script again comes along here in every turn. So only what stands between two turns
+    is read, and what is in memory grows by it.
+    """
+    position, view, tip, trail = state.position, state.view, state.position.tip, state.position.trail
+    if trail is None or trail.view is not view or state.log.failure is not None:
+        return False
+    step = yield from _find_step(state, trail, items)
+    if step is None or not can_grow(state, step.newest, messages):
+        return False
+    newest, base = step.newest, step.base
+
+    def read_sums() -> tuple[list[Entry], list[Entry], list[Entry]]:
+        known = read_attempts(state, trail.place, newest[step.own :], trail.attempts)
+        attempts = read_attempts(state, base.place, newest[: step.own], known)
+        return known, attempts, read_last_report(state, trail.place, newest)
+
+    known, attempts, reports = yield StoreCall(read_sums)
+    position.leave_for(view.said + len(items), base.tip)
+    try:
+        spending = yield from _carry_spending(state, base.name, lambda: attempts)
+        yield from commit(state, spending, at=base.place)
+    except StoreError:
+        position.return_to(view, tip)
+        raise
+    position.return_to(extend_view(view, view.said + len(items)), base.tip)
+    grow_view(state, items, messages, reports, [*spending, *attempts])
+    position.note_trail(replace(step.trail, view=state.view, attempts=known))
+    return True
+
+
+def _find_step(state: SessionState, trail: Trail, items: Sequence[Any]) -> SessionFlow[_Step | None]:
+    """Return the way to these messages, where `branch` would go to; None if it is not plain."""
+    first, last = state.view.said, state.view.said + len(items)
+    start = _Base(trail.place, trail.name, state.position.tip)
+    count, base = yield from _follow_names(state, items, first, start, "")
+    left = state.position.left_branches.get(base.tip)
+    if count < len(items):
+        return None
+
+    def read() -> _Step | None:
+        end = trail.end
+        if left is None and (end[0].line != base.place.line or end[1] <= last):
+            place = _find_end(state, base.place)
+            end = place, next(state.log.read(state.name, place, newest=True)).said
+        place = end[0] if left is None else left.head.place
+        entries = state.log.read(state.name, place, first=first, last=last, newest=True)
+        newest = list(takewhile(lambda entry: entry.name != trail.name, entries))
+        to, root = _Base(place, newest[0].name, base.tip), left and left.trail
+        if root is None:
+            to = replace(to, place=state.log.find(state.name, [to.name])[to.name])
+            root = Trail(place=to.place, name=to.name, view=trail.view)
+        # On one line a later place has the earlier one on its path; nothing else tells that for sure.
+        if root.place.line != trail.place.line or root.place <= trail.place:
+            return None
+        names = [entry.name for entry in newest]
+        return _Step(to, replace(root, end=end), newest, names.index(root.name))
+
+    step: _Step | None = yield StoreCall(read)
+    return step
 
 
 def _choose_fork(state: SessionState, body: list[Any]) -> SessionFlow[_Fork]:
@@ -290,6 +385,12 @@ def _read_as_stored(state: SessionState, rest: Sequence[Any], said: int) -> Sess
     return as_stored
 
 
+def _find_end(state: SessionState, place: Place) -> Place:
+    """Return the last place on the line of a place."""
+    ends = (one.ends for one in state.store.branches(state.name))
+    return next((end for end in ends if end.line == place.line), place)
+
+
 def _last_place_of(state: SessionState, said: int, base: _Base) -> SessionFlow[tuple[_Base, bool]]:
     """Return the last place where a stored message was the newest, and whether it is on this branch.
 
@@ -304,9 +405,8 @@ def _last_place_of(state: SessionState, said: int, base: _Base) -> SessionFlow[t
     )
     if not on_this_branch:
         if (left := state.position.left_branches.get(base.tip)) is not None:
-            return _Base(left.place, left.name, base.tip), False
-        ends: list[Place] = yield StoreCall(lambda: [one.ends for one in state.store.branches(state.name)])
-        end = next((place for place in ends if place.line == base.place.line), base.place)
+            return _Base(left.head.place, left.head.name, base.tip), False
+        end = yield StoreCall(lambda: _find_end(state, base.place))
     return (yield from _last_place(state, said, end)), on_this_branch
 
 
@@ -380,15 +480,20 @@ def _carry_summaries(
     return {**carry_value(entry.value, changes_to_json(rebased.changes)), "messages": messages}
 
 
-def _carry_spending(state: SessionState, base: _Base, marks: Sequence[Entry]) -> SessionFlow[list[Entry]]:
-    """Return an entry with what was spent, for a branch that lacks it: to go elsewhere refunds nothing."""
+def _carry_spending(
+    state: SessionState, parent: str, read: Callable[[], list[Entry]]
+) -> SessionFlow[list[Entry]]:
+    """Return an entry with what was spent, for a branch that lacks it: to go elsewhere refunds nothing.
+
+    parent   name of the entry behind which it is to stand
+    read     reads the attempts up to there
+    """
     spending = state.accounting.spending
     if not (spending.summaries.calls or spending.own.calls):
         return []
-    there: SpendingTotals = yield StoreCall(lambda: spending_at(state, base.place, marks))
+    there: SpendingTotals = yield StoreCall(lambda: spending_at(state, read()))
     about = spending.missing_from(there)
     if not about:
         return []
-    parent, said = marks[-1].name if marks else base.name, state.view.said
-    value = {"trigger": "branch", "reason": "spent before", "counted": False}
+    value, said = {"trigger": "branch", "reason": "spent before", "counted": False}, state.view.said
     return [make_entry("attempt", value, parent=parent, said=said, about=about, at=state.now())]

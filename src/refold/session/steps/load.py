@@ -6,7 +6,7 @@ Folds are read one after another and only visible ones are kept, so that a long 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, Final, TypeVar, cast
 
 from refold import formats
@@ -50,8 +50,12 @@ FOLDS: Final[frozenset[Kind]] = frozenset({"fold"})
 SYSTEM: Final[frozenset[Kind]] = frozenset({"system"})
 VIEW_MARKS: Final[frozenset[Kind]] = MARKS - {"usage", "attempt"}
 """The kinds that a view depends on."""
+_REPORTS: Final[tuple[Kind, ...]] = ("usage", "fold", "unfold", "system")
+_ATTEMPTS: Final[tuple[Kind, ...]] = ("usage", "fold", "attempt")
+"""The kinds that the breaker and the caps on spending look at."""
 _ADDED: Final[frozenset[Kind]] = frozenset({"said", "usage"})
 """The kinds of most turns: with them a view only goes on."""
+_SUMS: Final = '"summaries":'
 _BREAKER_ATTEMPTS: Final = 64
 """Attempts that are read for the circuit breaker, at least; its limits look at fewer. Attempts of the last
 hour are read as well, because the caps on spending count them."""
@@ -238,25 +242,73 @@ def load_at_head(
         place, said = head.place, head.said
         read = _read_known_marks if view_known else _read_marks
         marks = yield StoreCall(lambda: read(state, place, said))
-        reports = yield StoreCall(lambda: _read_last_report(state, place))
-        attempts = yield StoreCall(lambda: _read_attempts(state, place))
+        reports = yield StoreCall(lambda: read_last_report(state, place))
+        attempts = yield StoreCall(lambda: read_attempts(state, place))
     position.restore(marks.view, marks.fold_messages)
-    accounting = state.accounting
-    accounting.restore_folds(marks.fold_sizes)
-    accounting.check_requests(tuple(fold.name for fold in marks.view.standing), marks.view.said)
-    _restore_reports(state, reports)
-    last_attempt = _restore_attempts(state, attempts)
+    state.accounting.restore_folds(marks.fold_sizes)
+    last_attempt = _restore_accounting(state, reports, attempts)
     yield from fill_view(state, [] if marks.system is None else system_items(marks.system))
+    _finish_loading(state, last_attempt)
+
+
+def grow_view(
+    state: SessionState,
+    items: Sequence[Any],
+    messages: Sequence[Message],
+    reports: Sequence[Entry],
+    attempts: Sequence[Entry],
+) -> None:
+    """Do what `load_at_head` does where stored messages follow those in memory and nothing else does."""
+    last_attempt = _restore_accounting(state, reports, attempts)
+    state.loaded.count_guesses(state.counter())
+    numbers = range(state.view.said - len(items) + 1, state.view.said + 1)
+    state.loaded.add([MessageRange(number, number) for number in numbers], items, messages)
+    state.caller.add_said(items)
+    _finish_loading(state, last_attempt)
+
+
+def can_grow(state: SessionState, newest: Iterable[Entry], messages: Iterable[Message]) -> bool:
+    """True if a view just goes on with these entries, whose messages were read.
+
+    Thinking that is bound is shown by what stands before it.
+    """
+    model, thinking = state.settings.model or "", state.thinking
+    if state.loaded.bound.thinking is not None or (
+        thinking.is_unsure_of(model) and (model or thinking.recorded[1] or any(map(has_bound, messages)))
+    ):
+        return False
+    return not any(
+        entry.kind in VIEW_MARKS
+        or MADE_BEHIND in entry.about
+        or (entry.kind == "said" and _find_wire(state, entry).name != state.wire.name)
+        for entry in newest
+    )
+
+
+def _restore_accounting(state: SessionState, reports: Sequence[Entry], attempts: Sequence[Entry]) -> int:
+    """Restore the sums and the breaker of a view; returns how much was said by the last attempt."""
+    folds = tuple(fold.name for fold in state.view.standing)
+    state.accounting.check_requests(folds, state.view.said)
+    _restore_reports(state, reports)
+    return _restore_attempts(state, attempts)
+
+
+def _finish_loading(state: SessionState, last_attempt: int) -> None:
     behind = state.view.said - last_attempt
     state.note_turn(state.loaded.messages[-behind:] if behind > 0 else ())
-    position.finish_loading()
+    state.position.finish_loading()
 
 
-def _read_last_report(state: SessionState, place: Place) -> list[Entry]:
-    """Read back to the last report of usage that was believed, with the changes of the view since."""
-    kinds: tuple[Kind, ...] = ("usage", "fold", "unfold", "system")
+def read_last_report(state: SessionState, place: Place, newer: Iterable[Entry] = ()) -> list[Entry]:
+    """Read back to the last report of usage that was believed, with the changes of the view since.
+
+    newer   entries behind the place, newest first
+    """
     entries: list[Entry] = []
-    for entry in islice(state.log.read(state.name, place, kinds=kinds, newest=True), _MAX_READ_BACK):
+    stored = state.log.read(state.name, place, kinds=_REPORTS, newest=True)
+    for entry in islice(chain(newer, stored), _MAX_READ_BACK):
+        if entry.kind not in _REPORTS:
+            continue
         entries.append(entry)
         if entry.kind == "usage" and is_believed(entry):
             break
@@ -283,12 +335,25 @@ def _restore_reports(state: SessionState, newest: Sequence[Entry]) -> None:
         accounting.replace_spending(replace(accounting.spending, own=own))
 
 
-def _read_attempts(state: SessionState, place: Place) -> list[Entry]:
-    """Read the last attempts to compact and the turns between them, newest first."""
-    kinds: tuple[Kind, ...] = ("usage", "fold", "attempt")
+def read_attempts(
+    state: SessionState, place: Place, newer: Iterable[Entry] = (), known: Sequence[Entry] | None = None
+) -> list[Entry]:
+    """Read the last attempts to compact and whether there were turns between them, newest first.
+
+    newer   entries behind the place, newest first
+    known   those up to the place, if they were read before
+
+    Of several reports in a row the newest is enough: each has all sums, and one turn is as good as many.
+    """
     entries: list[Entry] = []
     attempts = 0
-    for entry in islice(state.log.read(state.name, place, kinds=kinds, newest=True), _MAX_READ_BACK):
+    stored = state.log.read(state.name, place, kinds=_ATTEMPTS, newest=True) if known is None else known
+    for entry in islice(chain(newer, stored), _MAX_READ_BACK):
+        is_repeated = bool(entries) and entry.kind == entries[-1].kind == "usage"
+        if is_repeated and _SUMS in entry.about:
+            is_repeated = _SUMS in entries[-1].about
+        if is_repeated or entry.kind not in _ATTEMPTS:
+            continue
         entries.append(entry)
         attempts += entry.kind != "usage"
         if attempts >= _BREAKER_ATTEMPTS and abs(state.now() - entry.at) > HOUR:
@@ -381,9 +446,8 @@ def _restore_attempts(state: SessionState, newest: Sequence[Entry]) -> int:
     return said
 
 
-def spending_at(state: SessionState, place: Place, marks: Sequence[Entry] = ()) -> SpendingTotals:
-    """Return the sums that a place of the log records, with marks that are to stand behind it."""
-    newest = [*reversed(marks), *_read_attempts(state, place)]
+def spending_at(state: SessionState, newest: Sequence[Entry]) -> SpendingTotals:
+    """Return the sums that a place of the log records, by the attempts up to there."""
     there = state.accounting.spending.without_sums().restore(newest)
     report = next((entry for entry in newest if entry.kind == "usage"), None)
     own = there.own if report is None else max(there.own, usage_cost(report), key=lambda sums: sums.calls)

@@ -21,7 +21,7 @@ from refold.session.state.caller_history import copy_item
 from refold.session.state.loaded_view import without_private
 from refold.session.state.session_state import SessionState
 from refold.session.steps.append import append_messages, mark_entry
-from refold.session.steps.branch import branch
+from refold.session.steps.branch import branch, walk_on
 from refold.session.steps.earlier_views import find_changed, find_resumed_items, find_rewritten, is_same
 from refold.session.steps.load import fill_view
 from refold.session.steps.native.fold_blocks import adopt_list, show_known
@@ -83,13 +83,15 @@ def take_in(state: SessionState, messages: Sequence[Any]) -> SessionFlow[bool]:
     known = None if shown is messages else _find_known(state, shown, fixed, None)
     messages = messages if known is None else shown
     known = known or _find_known(state, messages, fixed, compared)
+    walked = False
     if known is not None and (yield from _is_stored(state, messages[fixed + len(known.items) :])):
-        known = None
+        walked = known.as_said and (yield from _walk_on(state, messages, fixed, len(known.items)))
+        known = known if walked else None
     if known is None and (yield from adopt_list(state, copy_item(messages[fixed:]))):
         known = _find_known(state, messages, fixed, None)
     known_count = 0 if known is None else len(known.items)
     body, as_said = known or (yield from _branch_off(state, messages, fixed))
-    first_new = len(messages) if known is None else fixed + known_count
+    first_new = len(messages) if known is None or walked else fixed + known_count
     new, parsed, names = _read_new(state, messages, first_new)
     if messages[:fixed] == state.loaded.system:
         yield from append_messages(state, new, parsed, names=names)
@@ -119,6 +121,14 @@ def _read_new(
     except FormatError:
         wire.parse(messages)  # names the place in the caller's list
         raise
+
+
+def _walk_on(state: SessionState, messages: list[Any], fixed: int, known: int) -> SessionFlow[bool]:
+    """Take in new messages that a stored branch has next; False if all of the list has to be read for it."""
+    if messages[:fixed] != state.loaded.system:
+        return False
+    new, parsed, _ = _read_new(state, messages, fixed + known)
+    return (yield from walk_on(state, new, parsed))
 
 
 def _branch_off(state: SessionState, messages: Sequence[Any], fixed: int) -> SessionFlow[_Known]:

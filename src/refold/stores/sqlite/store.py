@@ -66,6 +66,10 @@ _MOVED: Final = f"{_MOVE}, turn = {_NEXT_TURN} WHERE id = ?1 AND name = ?2"
 _SESSION: Final = sqlite_rows.select_sessions("WHERE name = ?")
 _LINES: Final = "SELECT session, line, parent_line, parent_seq, sum FROM lines WHERE session = ?"
 _LAST_OF_LINE: Final = "SELECT max(seq) FROM entries WHERE session = ? AND line = ?"
+_ENDS: Final = (  # of all lines in one step; line 0 has no row
+    "SELECT way.line, (SELECT max(seq) FROM entries WHERE session = ?1 AND line = way.line)"
+    " FROM (SELECT 0 AS line UNION ALL SELECT line FROM lines WHERE session = ?1) AS way"
+)
 # The index leaves messages out; SQLite uses it only for a query that repeats its condition.
 _MARKS: Final = sqlite_rows.select_entries(
     "INDEXED BY marks WHERE session = ? AND kind = ? AND kind <> 'said' ORDER BY seq"
@@ -253,7 +257,7 @@ class SQLiteStore:
         if row is None or row.last_line < 0:
             return []
         begins = {0: START} | dict(map(sqlite_rows.parse_line_row, self._connection.fetch(_LINES, (row.id,))))
-        ends = {line: self._connection.fetch(_LAST_OF_LINE, (row.id, line))[0][0] for line in begins}
+        ends: dict[int, int] = dict(self._connection.fetch(_ENDS, (row.id,)))
         return [
             Branch(begins=place, ends=Place(line, ends[line]))
             for line, place in sorted(begins.items())

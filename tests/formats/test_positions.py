@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from refold import formats
 from refold.formats.shared.positions import Positions, is_position
 
 
@@ -102,3 +103,45 @@ def test_every_history_is_named_the_same_way_again_and_by_its_beginning(steps):
 )
 def test_what_looks_made_from_a_position(call_id, name, made):
     assert is_position(call_id, name) is made
+
+
+def describe_calls(style, kinds):
+    """Write calls and results of two tools as a format does that knows no ids, some of them with one."""
+    for kind, name, call_id in kinds:
+        given = {"id": call_id} if call_id else {}
+        if style == "gemini":
+            key = "functionCall" if kind == "call" else "functionResponse"
+            yield {"role": "model", "parts": [{key: {"name": name, **given}}]}
+        elif kind == "call":
+            call = {"function": {"name": name, "arguments": "{}"}, **given}
+            yield {"role": "assistant", "content": None, "tool_calls": [call]}
+        else:
+            yield {
+                "role": "tool",
+                "name": name,
+                "content": "x",
+                **({"tool_call_id": call_id} if given else {}),
+            }
+
+
+@given(
+    st.sampled_from(["gemini", "openai"]),
+    st.lists(
+        st.tuples(
+            st.sampled_from(["call", "result"]),
+            st.sampled_from("ab"),
+            st.sampled_from([None, None, "x", "y"]),
+        ),
+        max_size=10,
+    ),
+    st.integers(1, 3),
+)
+def test_a_list_that_is_read_in_parts_reads_as_it_does_at_once(style, kinds, step):
+    """Nothing stays of items that were read and did not come to stand in the list."""
+    wire, items, positions = formats.get(style), list(describe_calls(style, kinds)), Positions()
+    noted = 0
+    for start in range(0, len(items), step):
+        for new in (list(reversed(items)), items[start : start + step]):
+            read = wire.parse_behind(items[noted:start], new, positions)
+            noted = start
+        assert read == wire.parse(items)[start : start + step]

@@ -115,6 +115,25 @@ def test_a_turn_of_a_talk_with_gemini_takes_as_many_calls_however_long_it_is():
     assert calls[1] <= calls[0] + 10
 
 
+@pytest.mark.parametrize("style", ["gemini", "openai"])
+def test_a_turn_with_calls_without_ids_takes_as_many_calls_however_many_there_were(style):
+    calls = []
+    for turns in (50, 200):
+        session = refold.open("turn", store="memory:", window="9M", now=lambda: 0.0)
+        if style == "gemini":
+            call = {"role": "model", "parts": [{"functionCall": {"name": "look", "args": {}}}]}
+            result = {"role": "user", "parts": [{"functionResponse": {"name": "look", "response": {}}}]}
+        else:
+            call = {"role": "assistant", "content": None, "function_call": {"name": "look", "arguments": ""}}
+            result = {"role": "function", "name": "look", "content": "no"}
+        messages = [call, result] * turns
+        session.prepare(messages[:-4])
+        session.prepare(messages[:-2])  # which looks at all of them once
+        calls.append(count_calls(lambda session=session, messages=messages: session.prepare(messages)))
+        assert session.stats().said == 2 * turns
+    assert calls[1] <= calls[0] + 10
+
+
 def walk(session, messages, step):
     """Run a script of messages from its first turn on; returns the calls of each turn."""
     calls = []

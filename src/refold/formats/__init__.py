@@ -76,8 +76,9 @@ class Format:
     """Returns the reasons why the provider would refuse a history, in order of position."""
     positional: bool = False
     """True if an item reads differently behind others: calls without ids are matched by their order."""
-    parse_behind: Callable[[Sequence[Any], Sequence[Any]], tuple[Message, ...]] | None = None
-    """Reads items behind others that were read before, where that is cheaper than to read all of them."""
+    parse_behind: Callable[..., tuple[Message, ...]] | None = None
+    """Reads items behind others that were read before, where that is cheaper than to read all of them. Takes
+    the others, the items, and `Positions` of what stands before both, in which the others are noted."""
 
 
 def names() -> tuple[str, ...]:

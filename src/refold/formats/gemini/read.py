@@ -65,15 +65,19 @@ def parse(items: Sequence[Any]) -> tuple[Message, ...]:
     return reading.read_items("Gemini", items, partial(_read_message, Positions()))
 
 
-def parse_behind(before: Sequence[Any], items: Sequence[Any]) -> tuple[Message, ...]:
+def parse_behind(
+    before: Sequence[Any], items: Sequence[Any], positions: Positions | None = None
+) -> tuple[Message, ...]:
     """Read what stands behind items that `parse` has read: of those only the calls and results matter.
 
     A session does this for every new message; to read the whole history each time is twenty times as slow.
+
+    positions   what stands before all of them; `before` is noted there, and `items` are not
     """
-    positions = Positions()
+    positions = positions or Positions()
     for item in before:
         _note_calls(positions, item)
-    return reading.read_items("Gemini", items, partial(_read_message, positions))
+    return reading.read_items("Gemini", items, partial(_read_message, positions.copy()))
 
 
 def _note_calls(positions: Positions, item: dict[str, Any]) -> None:

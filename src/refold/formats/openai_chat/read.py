@@ -59,16 +59,21 @@ def parse(items: Sequence[Any]) -> tuple[Message, ...]:
     return reading.read_items("OpenAI chat", items, partial(_read_message, Positions()))
 
 
-def parse_behind(before: Sequence[Any], items: Sequence[Any]) -> tuple[Message, ...]:
-    """Read what stands behind items that `parse` has read: of those only the calls and results matter."""
-    positions = Positions()
+def parse_behind(
+    before: Sequence[Any], items: Sequence[Any], positions: Positions | None = None
+) -> tuple[Message, ...]:
+    """Read what stands behind items that `parse` has read: of those only the calls and results matter.
+
+    positions   what stands before all of them; `before` is noted there, and `items` are not
+    """
+    positions = positions or Positions()
     for item in before:
         role = ROLES.get(item["role"])
         if role == "tool":
             _read_result(item, positions)
         elif role == "assistant" and (item.get("tool_calls") or item.get("function_call")):
             _read_assistant(item, positions)
-    return reading.read_items("OpenAI chat", items, partial(_read_message, positions))
+    return reading.read_items("OpenAI chat", items, partial(_read_message, positions.copy()))
 
 
 def _read_message(positions: Positions, item: dict[str, Any]) -> Message:

@@ -7,6 +7,7 @@ without an id answers the first unanswered call of its name: of the latest calls
 
 import re
 from collections import OrderedDict
+from collections.abc import Iterable
 from typing import Final
 
 _POSITION: Final = re.compile(r"#(?:\d{1,12}|none-\d{1,12})\Z")
@@ -15,9 +16,11 @@ _POSITION: Final = re.compile(r"#(?:\d{1,12}|none-\d{1,12})\Z")
 class _Unanswered:
     """Calls without a result, oldest first; every step costs the same however many there are."""
 
-    def __init__(self) -> None:
+    def __init__(self, calls: Iterable[tuple[str, str]] = ()) -> None:
         self._names: OrderedDict[str, str] = OrderedDict()
         self._by_name: dict[str, OrderedDict[str, None]] = {}
+        for call_id, name in calls:
+            self.add(call_id, name)
 
     def add(self, call_id: str, name: str) -> None:
         if call_id in self._names:
@@ -42,6 +45,9 @@ class _Unanswered:
         self.remove(call_id)
         return call_id
 
+    def copy(self) -> "_Unanswered":
+        return _Unanswered(self._names.items())
+
     def drain_into(self, other: "_Unanswered") -> None:
         for call_id, name in self._names.items():
             other.add(call_id, name)
@@ -62,6 +68,13 @@ class Positions:
         self._calls = 0
         self._strays = 0
         self._is_answering = False
+
+    def copy(self) -> "Positions":
+        """Return another one that stands at the same place of the history."""
+        other, noted = Positions(), None if self._noted is None else self._noted.copy()
+        own = {"_noted": noted, "_latest": self._latest.copy(), "_older": self._older.copy()}
+        vars(other).update(vars(self) | own)
+        return other
 
     def call(self, call_id: str | None, name: str) -> str:
         """Note a call and return its id, made from its position if it has none."""

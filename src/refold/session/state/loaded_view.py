@@ -14,7 +14,7 @@ from refold.core.messages.validity import ValidityTracker
 from refold.core.tokens.counting import Counter, count_guessed
 from refold.core.tokens.findings import Findings
 from refold.formats import Format
-from refold.formats.shared.positions import is_position
+from refold.formats.shared.positions import Positions, is_position
 from refold.session.state.thinking_prefixes import ShownThinking, ThinkingPrefixes
 
 
@@ -35,10 +35,34 @@ class Sums:
 
 
 @dataclass(slots=True)
+class WireReader:
+    """Reads new items of a view in its format, behind those that it has already."""
+
+    wire: Format
+    positions: Positions = field(default_factory=Positions)
+    """The calls without a result among the items that were looked at."""
+    source: list[Any] | None = None
+    """The list of these items; while a view has the same one, it has only grown."""
+    count: int = 0
+    """Their number."""
+
+    def read(self, before: list[Any], items: Sequence[Any]) -> Sequence[Message]:
+        """Parse items; with a look at those before them if these tell their ids, at each of them once."""
+        if not has_positions(messages := self.wire.parse(items)):
+            return messages
+        if self.wire.parse_behind is None:
+            return self.wire.parse([*before, *items])[len(before) :]
+        if self.source is not before:
+            self.positions, self.source, self.count = Positions(), before, 0
+        first, self.count = self.count, len(before)
+        return self.wire.parse_behind(before[first:], items, self.positions)
+
+
+@dataclass(slots=True)
 class LoadedView:
     """The messages that the model sees; the first `fixed` ones are system messages that no fold touches."""
 
-    wire: Format
+    reader: WireReader
     counter: Counter
     fixed: int = 0
     view_items: list[ViewItem | None] = field(default_factory=list)
@@ -171,17 +195,15 @@ class LoadedView:
         return self.wire.positional or has_positions(messages)
 
     def read(self, items: Sequence[Any]) -> Sequence[Message]:
-        """Parse new items; together with the items before them if these tell their ids."""
-        if not has_positions(messages := self.wire.parse(items)):
-            return messages
-        if self.wire.parse_behind is not None:
-            return self.wire.parse_behind(self.items, items)
-        return self.wire.parse([*self.items, *items])[len(self.items) :]
+        """Parse new items."""
+        return self.reader.read(self.items, items)
 
     def with_system(self, system: Sequence[Any], messages: Sequence[Message]) -> "LoadedView":
         """Return the view with other system messages in front."""
         bound = ShownThinking(self.bound.thinking)
-        fresh = LoadedView(self.wire, self.counter, fixed=len(system), bound=bound, found=self.found)
+        fresh = LoadedView(
+            WireReader(self.wire), self.counter, fixed=len(system), bound=bound, found=self.found
+        )
         fresh.add([None] * len(system), system, messages)
         whole = [self.get_whole(index) for index in range(self.fixed, len(self.items))]
         fresh.add(self.view_items[self.fixed :], [item for item, _ in whole], [read for _, read in whole])
@@ -245,6 +267,11 @@ class LoadedView:
         for index, message in enumerate(self.messages):
             if count_guessed(message):
                 self._replace_message(index, message)
+
+    @property
+    def wire(self) -> Format:
+        """The format of the messages."""
+        return self.reader.wire
 
     @property
     def system(self) -> list[Any]:

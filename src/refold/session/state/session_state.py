@@ -18,7 +18,7 @@ from refold.session.drivers import SessionFlow
 from refold.session.events import EventQueue
 from refold.session.state.accounting import Accounting
 from refold.session.state.caller_history import CallerHistory
-from refold.session.state.loaded_view import LoadedView
+from refold.session.state.loaded_view import LoadedView, WireReader
 from refold.session.state.position import LogPosition
 from refold.session.state.request_context import RequestContext
 from refold.session.state.session_log import SessionLog, is_outage
@@ -92,7 +92,8 @@ class SessionState:
 
     def new_view(self, wire: Format, fixed: int = 0) -> LoadedView:
         """Return an empty view; the first `fixed` messages of it will be system messages."""
-        return LoadedView(wire, self.counter(), fixed=fixed, bound=ShownThinking(self.bound_thinking()))
+        bound = ShownThinking(self.bound_thinking())
+        return LoadedView(WireReader(wire), self.counter(), fixed=fixed, bound=bound)
 
     def bound_thinking(self) -> ThinkingPrefixes | None:
         """Return what thinking is bound to; None if the model does not bind it."""

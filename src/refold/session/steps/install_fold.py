@@ -23,7 +23,7 @@ from refold.session.events import CompactionEnd
 from refold.session.state.accounting import TrialFold
 from refold.session.state.block_makers import show_messages
 from refold.session.state.fold_leases import FoldLease
-from refold.session.state.loaded_view import LoadedView, single_pieces
+from refold.session.state.loaded_view import LoadedView, WireReader, single_pieces
 from refold.session.state.session_state import SessionState
 from refold.session.state.thinking_prefixes import MADE_BEHIND, ShownThinking
 from refold.session.steps.append import commit, mark_entry
@@ -317,7 +317,7 @@ def _loaded_after(old: LoadedView, view: View, fold: str, inserted: Sequence[Mes
     """Return the loaded view after a fold."""
     known = {item: index for index, item in enumerate(old.view_items) if item is not None}
     bound = ShownThinking(old.bound.thinking)
-    loaded = LoadedView(old.wire, old.counter, fixed=old.fixed, bound=bound, found=old.found)
+    loaded = LoadedView(WireReader(old.wire), old.counter, fixed=old.fixed, bound=bound, found=old.found)
     loaded.add(old.view_items[: old.fixed], old.system, old.messages[: old.fixed])
     view_items = [single for item in view.items for single in single_pieces(item)]
     items: list[Any] = []

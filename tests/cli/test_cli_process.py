@@ -27,6 +27,12 @@ def test_the_console_script_and_the_module_are_one_program():
     assert ran.stdout.decode() == process("--version").out
 
 
+def test_the_package_runs_as_a_program():
+    command = [sys.executable, "-m", "refold", "--version"]
+    ran = subprocess.run(command, capture_output=True, check=True, timeout=HANG)
+    assert ran.stdout.decode() == process("--version").out
+
+
 def test_a_pipe_is_clean():
     done = process("measure", LONG, "--window", "32k")
     assert done.status == 0

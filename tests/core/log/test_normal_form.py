@@ -118,6 +118,10 @@ SAME = {
 }
 
 OTHER = {
+    "another compaction by Codex": (
+        {"type": "context_compaction", "created_by": "server", "encrypted_content": "AA"},
+        {"type": "context_compaction", "created_by": "server", "encrypted_content": "BB"},
+    ),
     "another compaction of the same author": (
         {"type": "compaction", "id": "c", "created_by": "server", "encrypted_content": "AA"},
         {"type": "compaction", "id": "c", "created_by": "server", "encrypted_content": "BB"},

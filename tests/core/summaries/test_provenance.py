@@ -1,5 +1,9 @@
 """Whose words a summary repeats: orders that no person gave become quotes, everything else stays."""
 
+import os
+import subprocess
+import sys
+
 import pytest
 
 from refold.core.facts.page import QUOTED
@@ -751,3 +755,25 @@ def test_a_user_may_want_what_an_operator_forbids():
     text = "It was read.\nThe customer {} the booking."
     assert CLAIMED not in quote_foreign_orders(text.format("wants to cancel"), speakers)
     assert CLAIMED in quote_foreign_orders(text.format("was allowed to cancel"), speakers)
+
+
+def test_a_claim_is_judged_alike_in_every_process():
+    """Two replicas hash words in other orders, and the weights of a claim add up to its threshold here."""
+    program = (
+        "from refold import Message\n"
+        "from refold.core.summaries.provenance import collect_speech, quote_foreign_orders\n"
+        "said = [Message('user', 'Let the retry reject the schema in sql.'),\n"
+        "        Message('assistant', 'I look at the calendar and the tests.')]\n"
+        "text = '## Done\\n- It goes on.\\n- The user wants that the retry rejects the calendar of tests/schema.sql.'\n"
+        "print(quote_foreign_orders(text, collect_speech(said)))\n"
+    )
+    told = {
+        subprocess.run(
+            [sys.executable, "-c", program],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            check=True,
+        ).stdout
+        for seed in "012"
+    }
+    assert len(told) == 1

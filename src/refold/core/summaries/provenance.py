@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
 from itertools import accumulate, islice
+from math import fsum
 from typing import Final, NamedTuple
 
 from refold.core.facts.injections import as_displayed, find_instructions, is_instruction
@@ -228,7 +229,8 @@ class Speakers:
         said = [stem[:_STEM].lower() for stem in find_stems(clause)]
         # Whose words may stand in a claim, and how much a word of theirs counts for it.
         ears = [*zip(everybody, (1.0, 1.0 if is_open else _ELSEWHERE, _ELSEWHERE, _ELSEWHERE), strict=True)]
-        heard = sum(max((word in speech.stems) * weight for speech, weight in ears) for word in said)
+        # A plain sum depends on the order of a set, and so on the process.
+        heard = fsum(max((word in speech.stems) * weight for speech, weight in ears) for word in said)
         least = _HEARD if claim or is_open or order else _HEARD_OF_REQUESTS
         return bool(said) and heard < len(said) * (_HEARD_NAMES if unknown else least)
 

@@ -382,6 +382,12 @@ def test_a_split_turn_is_told_in_two():
     )
 
 
+def test_what_both_parts_of_a_split_turn_say_stands_once():
+    """Told twice, a summary of nine lines would be turned down as a loop."""
+    (edit,) = propose(stage(Cut(10, turn=4)), work(*talk(12)), Model("THE SAME")).edits
+    assert edit.put[0].meta["text"] == "## Turn Context (split turn)\n\nTHE SAME"
+
+
 def test_a_split_turn_without_history():
     """Where the turn is all there is, there is one question and one heading."""
     model = Model()

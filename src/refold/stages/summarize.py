@@ -272,7 +272,9 @@ class Summarize:
             return ""
         if not is_new:
             texts = [*_unwrap_all(messages[index] for index in history), *texts]
-        head = "".join(f"## History Summary\n\n{text}{JOINT}" for text in texts[:-1] if text)
+        # A model may tell both parts in the same words; told twice they would look like a loop.
+        before = [text for text in texts[:-1] if text and text != texts[-1]]
+        head = "".join(f"## History Summary\n\n{text}{JOINT}" for text in before)
         return f"{head}## Turn Context (split turn)\n\n{texts[-1]}"
 
     def _ask_behind(self, leaving: Leaving) -> Ask | None:

@@ -367,6 +367,19 @@ def test_a_text_of_few_lines_over_and_over_is_no_summary():
     assert reject_text(looped[: len(looped) // 4], ENGLISH) == ""
 
 
+@pytest.mark.parametrize("joint", ["\n", " "])
+def test_a_long_list_that_differs_in_its_numbers_is_no_loop(joint):
+    steps = [
+        f"- Step {n}: `part_{n}.ex` has `annotate_{n}/2` now, and its {n} tests passed." for n in range(60)
+    ]
+    assert reject_text(joint.join(steps), ENGLISH) == ""
+    assert reject_text(joint.join(steps[:6] * 10), ENGLISH) == "it says the same again and again"
+
+
+def test_words_without_an_end_are_a_loop():
+    assert reject_text("and the test of the parser " * 100, ENGLISH) == "it says the same again and again"
+
+
 def test_many_files_may_have_one_status():
     """Each heading says something new, so that it is no loop, and nothing of it is dropped."""
     text = "\n".join(f"## src/part_{n}.py\n- It was ported, and its tests pass." for n in range(12))

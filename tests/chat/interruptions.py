@@ -46,7 +46,6 @@ def ask(_question):
     return "## Goal\nMend the harbour wall.\n## Next\nMeasure it."
 
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # pressed inside a finalizer
 @pytest.mark.usefixtures("_ignoring")
 @pytest.mark.parametrize(("seed", "most"), [(1, 0.08), (2, 0.02), (3, 0.005)])
 def test_nothing_is_lost(tmp_path, seed, most):

@@ -4,6 +4,7 @@ import asyncio
 import inspect
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any, get_type_hints
 
 import pytest
@@ -207,7 +208,7 @@ def test_drivers_do_wait_ask_and_throw():
     flushed, stale = [], []
     expected = [1, "caught", "yes", "waited"]
     answers = (lambda ask: "yes", lambda: flushed.append(1), lambda: stale.append(1))
-    assert run_sync(work([], lambda: "waited"), threading.Lock(), *answers) == expected
+    assert run_sync(work([], lambda: "waited"), SimpleNamespace(inner=threading.Lock()), *answers) == expected
 
     async def run():
         lock = asyncio.Lock()

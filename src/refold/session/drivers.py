@@ -16,7 +16,7 @@ model answers, so that other operations of the session go on meanwhile.
 import inspect
 import time
 from collections.abc import Callable, Generator
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import count
@@ -85,13 +85,27 @@ class Rest(Generic[T]):
 class Lock(Protocol):
     """A lock of a thread."""
 
-    def acquire(self, blocking: bool = True) -> bool:  # noqa: FBT001, FBT002  # as that of `threading`
-        """Take the lock; False if others have it and nobody is to wait."""
+    @property
+    def inner(self) -> AbstractContextManager[object]:
+        """The lock that the interpreter knows: no signal comes between taking it and the block behind it."""
         ...
 
     def release(self) -> None:
         """Release the lock."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Taken:
+    """A lock that was taken before; it is released behind the block."""
+
+    lock: Lock
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *_error: object) -> None:
+        self.lock.release()
 
 
 def run_sync(
@@ -104,39 +118,45 @@ def run_sync(
     guard: Guard | None = None,
     first: Request | None = None,
 ) -> T:
-    """Run a flow in this thread.
+    """Run a flow in this thread. A signal may end it anywhere: the lock is free afterwards.
 
     flush        delivers events; called whenever the lock is free
     mark_stale   called if the flow was cut short between two steps that belong together
     guard        makes the calls of the store, if not every failure of the store is to reach the flow
     first        what the flow needs next, if it has begun under the lock
     """
-    locked = first is not None or lock.acquire()
+    held = lock.inner if first is None else _Taken(lock)
+    resume: Callable[[], Request] = partial(next, flow) if first is None else lambda: first
     try:
-        step = next(flow) if first is None else first
         while True:
-            if isinstance(step, StoreCall):
-                value, error = _try_call(step.call, guard)
-                step = flow.send(value) if error is None else flow.throw(error)
-                continue
-            lock.release()
-            locked = False
+            with held:
+                try:
+                    step = _make_calls(flow, resume(), guard)
+                except StopIteration as stop:
+                    return stop.value  # type: ignore[no-any-return]  # a flow of T returns a T
+                except BaseException as error:
+                    if _was_cut_short(flow, error):
+                        mark_stale()
+                    flow.close()
+                    raise
             flush()
             value, stopped = _try_call(partial(_wait_in_thread, step, ask), None, BaseException)
-            lock.acquire()
-            locked = True
-            step = flow.send(value) if stopped is None else _throw(flow, stopped, mark_stale)
-    except StopIteration as stop:
-        return stop.value  # type: ignore[no-any-return]  # a flow of T returns a T
-    except BaseException as error:
-        if _was_cut_short(flow, error):
-            mark_stale()
-        raise
+            goes_on = partial(flow.send, value)
+            resume = goes_on if stopped is None else partial(_throw, flow, stopped, mark_stale)
+            held = lock.inner
     finally:
-        flow.close()
-        if locked:
-            lock.release()
+        if inspect.getgeneratorstate(flow) != inspect.GEN_CLOSED:  # cut short without the lock
+            mark_stale()
+            flow.close()
         flush()
+
+
+def _make_calls(flow: SessionFlow[T], step: Request, guard: Guard | None) -> Asks | Wait | Pause:
+    """Make the calls of the store that a flow needs; returns what it needs then."""
+    while isinstance(step, StoreCall):
+        value, error = _try_call(step.call, guard)
+        step = flow.send(value) if error is None else flow.throw(error)
+    return step
 
 
 def run_at_once(

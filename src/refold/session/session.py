@@ -430,25 +430,25 @@ class _Lock:
     """The lock of a session. A child process begins with a new one, and reads the state again."""
 
     def __init__(self, state: SessionState) -> None:
-        self._lock = threading.Lock()
+        self.inner = threading.Lock()
         self._state = state
         _LOCKS.add(self)
 
     def acquire(self, blocking: bool = True) -> bool:  # noqa: FBT001, FBT002  # as that of `threading`
         """Take the lock; False if others have it and nobody is to wait."""
-        return self._lock.acquire(blocking)
+        return self.inner.acquire(blocking)
 
     def release(self) -> None:
         """Release the lock."""
-        self._lock.release()
+        self.inner.release()
 
     def locked(self) -> bool:
         """True while a thread is inside."""
-        return self._lock.locked()
+        return self.inner.locked()
 
     def after_fork(self) -> None:
         """In a child process, forget the lock and the work of the parent's threads."""
-        self._lock = threading.Lock()
+        self.inner = threading.Lock()
         self._state.events.listeners.after_fork()
         self._state.set_pending_fold(None)
         self._state.position.mark_stale()

@@ -296,11 +296,10 @@ class Grade:
         else:  # what the model told leaves: a later fold would ask about it again
             history = replace(history, sized=replace(history.sized, head=layout.start))
             planned = self._plan(task, history, written, own_text=own_text)
-        if planned.start > layout.start:
-            return None
         again = self._propose(task, planned, is_last=True)
         step = again if isinstance(again, Step) else answer_again(again, replies)
-        fits = step is not None and step.edits and _measure_step(task, step)[1] <= goal
+        is_told = planned.start <= layout.start  # of more messages the model knows nothing
+        fits = is_told and step is not None and step.edits and _measure_step(task, step)[1] <= goal
         return step if fits else None
 
     def _share_rest(self, task: Task, layout: Layout, step: Step, finished: Step) -> Step:

@@ -403,6 +403,7 @@ def test_prices_may_be_set_with_the_window():
         ("[windows.a]\ncontext = 0", 'windows."a".context'),
         ("[windows.a]\ncontext = true", 'windows."a".context'),
         ("[windows.a]\noutput = 5", 'windows."a"'),
+        ("[windows.a]\ncontext = 9\noutput = 10", 'windows."a".output'),
         ("[windows.a]\ncontext = 1\ncontxt = 5", 'windows."a"'),
         ("[windows.gpt-4.1]\ncontext = 5", 'windows."gpt-4"'),
         ("[windows.a]\ncontext = 1\nprice = 5", 'windows."a".price'),

@@ -168,6 +168,29 @@ def test_a_turn_along_stored_folds_reads_all_of_it_only_where_a_fold_was_made():
     assert sum(count > 5_000 for count in calls[1:]) == folds  # 14,000 and more there, else 3,200
 
 
+def talk(count):
+    roles = ("user", "assistant")
+    return [
+        {"role": roles[place % 2], "content": f"line {place} of src/f{place}.py " * 9}
+        for place in range(count)
+    ]
+
+
+def test_a_long_way_along_stored_messages_loses_no_report(monkeypatch):
+    monkeypatch.setattr("refold.session.steps.load._MAX_READ_BACK", 20)
+    store, messages = open_store("memory:", now=lambda: 0.0), talk(60)
+    options = {"store": store, "window": "1M", "format": "openai", "now": lambda: 0.0}
+    first = refold.open("turn", **options)
+    first.prepare(messages[:21])
+    first.observe(answer(used=first.budget().used))
+    first.prepare(messages)
+    session = refold.open("turn", **options)
+    for end in (21, 23, 59):
+        session.prepare(messages[:end])
+    report = session.state.accounting.report
+    assert (report.messages, report.holds) == (21, True)
+
+
 def test_a_view_without_a_list_takes_as_many_calls_however_long_it_is():
     calls = []
     for turns in (100, 800):

@@ -306,9 +306,8 @@ def read_last_report(state: SessionState, place: Place, newer: Iterable[Entry] =
     """
     entries: list[Entry] = []
     stored = state.log.read(state.name, place, kinds=_REPORTS, newest=True)
-    for entry in islice(chain(newer, stored), _MAX_READ_BACK):
-        if entry.kind not in _REPORTS:
-            continue
+    reports = (entry for entry in newer if entry.kind in _REPORTS)
+    for entry in islice(chain(reports, stored), _MAX_READ_BACK):
         entries.append(entry)
         if entry.kind == "usage" and is_believed(entry):
             break
@@ -348,11 +347,12 @@ def read_attempts(
     entries: list[Entry] = []
     attempts = 0
     stored = state.log.read(state.name, place, kinds=_ATTEMPTS, newest=True) if known is None else known
+    newer = (entry for entry in newer if entry.kind in _ATTEMPTS)
     for entry in islice(chain(newer, stored), _MAX_READ_BACK):
         is_repeated = bool(entries) and entry.kind == entries[-1].kind == "usage"
         if is_repeated and _SUMS in entry.about:
             is_repeated = _SUMS in entries[-1].about
-        if is_repeated or entry.kind not in _ATTEMPTS:
+        if is_repeated:
             continue
         entries.append(entry)
         attempts += entry.kind != "usage"

@@ -191,6 +191,27 @@ def test_a_long_way_along_stored_messages_loses_no_report(monkeypatch):
     assert (report.messages, report.holds) == (21, True)
 
 
+def summarise(question):
+    del question
+    return "The parser is ported to Rust, src/f1.py was read, and the public API stays as it is. " * 5
+
+
+def test_a_session_that_walks_along_holds_no_folds_that_it_does_not_show():
+    store, messages = open_store("memory:", now=lambda: 0.0), talk(80)
+    options = {"store": store, "window": "1M", "format": "openai", "now": lambda: 0.0, "ask": summarise}
+    first = refold.open("turn", **options)
+    for end in range(21, 80, 6):
+        first.prepare(messages[:end])
+        if end < 60:
+            first.compact(target=1_200)
+    walked = refold.open("turn", **options)
+    for end in range(63, 80, 4):
+        walked.prepare(copy.deepcopy(messages[:end]))
+    held = [entry for entry in walked.state.position.trail.attempts if entry.kind == "fold"]
+    assert len(held) >= 5
+    assert max(len(entry.body) for entry in held) < 100  # 5,000 and more with their messages
+
+
 def test_a_view_without_a_list_takes_as_many_calls_however_long_it_is():
     calls = []
     for turns in (100, 800):

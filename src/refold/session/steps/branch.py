@@ -34,6 +34,7 @@ from refold.session.steps.earlier_views import common_length, earlier_views, is_
 from refold.session.steps.load import (
     VIEW_MARKS,
     can_grow,
+    drop_messages,
     fill_view,
     grow_view,
     load_at_head,
@@ -149,6 +150,7 @@ def walk_on(state: SessionState, items: Sequence[Any], messages: Sequence[Messag
 
     def read_sums() -> tuple[list[Entry], list[Entry], list[Entry]]:
         known = read_attempts(state, trail.place, newest[step.own :], trail.attempts)
+        known = known if trail.attempts is not None else [*map(drop_messages, known)]
         attempts = read_attempts(state, base.place, newest[: step.own], known)
         return known, attempts, read_last_report(state, trail.place, newest)
 

@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar, cast
 from refold import formats
 from refold.core.compaction import circuit_breaker
 from refold.core.compaction.bound_thinking import has_bound
-from refold.core.log.entries import KINDS, MARKS, ROOT, SAID, Entry, Kind
+from refold.core.log.entries import KINDS, MARKS, ROOT, SAID, Entry, Kind, to_json_text
 from refold.core.log.normal_form import split_cache_marks
 from refold.core.log.view import MessageRange, Replacement, View, ViewItem, extend_view, read_body, step
 from refold.core.messages.message import Message
@@ -359,6 +359,15 @@ def read_attempts(
         if attempts >= _BREAKER_ATTEMPTS and abs(state.now() - entry.at) > HOUR:
             break
     return entries
+
+
+def drop_messages(entry: Entry) -> Entry:
+    """Return a fold without the messages that it put in: a trail holds many, and they are long."""
+    if entry.kind != "fold":
+        return entry
+    value = read_body(entry)
+    kept = {key: value[key] for key in ("trigger", "unanswered") if key in value}  # what the breaker asks for
+    return replace(entry, body=to_json_text(kept), text="")
 
 
 @dataclass(slots=True)

@@ -212,6 +212,19 @@ def test_a_session_that_walks_along_holds_no_folds_that_it_does_not_show():
     assert max(len(entry.body) for entry in held) < 100  # 5,000 and more with their messages
 
 
+def test_a_list_that_grows_along_stored_messages_is_known_as_the_callers_own():
+    """Only parts of such a list are compared by content in each turn."""
+    store, messages = open_store("memory:", now=lambda: 0.0), talk(40)
+    options = {"store": store, "window": "1M", "format": "openai", "now": lambda: 0.0}
+    refold.open("turn", **options).prepare(messages)
+    session, own = refold.open("turn", **options), messages[:21]
+    for end in range(21, 40, 2):
+        own += messages[len(own) : end]
+        session.prepare(own)
+        assert session.state.caller.caller_list is own
+        assert len(session.state.caller.caller_objects) == end
+
+
 def test_a_view_without_a_list_takes_as_many_calls_however_long_it_is():
     calls = []
     for turns in (100, 800):

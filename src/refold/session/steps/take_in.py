@@ -85,8 +85,9 @@ def take_in(state: SessionState, messages: Sequence[Any]) -> SessionFlow[bool]:
     known = known or _find_known(state, messages, fixed, compared)
     walked = False
     if known is not None and (yield from _is_stored(state, messages[fixed + len(known.items) :])):
-        walked = known.as_said and (yield from _walk_on(state, messages, fixed, len(known.items)))
-        known = known if walked else None
+        before = _Known(known.items[:], known.as_said)  # what is known grows by the messages walked along
+        walked = known.as_said and (yield from _walk_on(state, messages, fixed, len(before.items)))
+        known = before if walked else None
     if known is None and (yield from adopt_list(state, copy_item(messages[fixed:]))):
         known = _find_known(state, messages, fixed, None)
     known_count = 0 if known is None else len(known.items)

@@ -225,6 +225,25 @@ def test_a_list_that_grows_along_stored_messages_is_known_as_the_callers_own():
         assert len(session.state.caller.caller_objects) == end
 
 
+def test_a_change_of_the_format_on_the_way_keeps_the_whole_list_known():
+    store = open_store("memory:", now=lambda: 0.0)
+    messages = talk(4)
+    messages += [{"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c", "content": "ok"}]}]
+    messages[3] = {
+        "role": "assistant",
+        "content": [{"type": "tool_use", "id": "c", "name": "look", "input": {"n": 1}}],
+    }
+    messages += talk(9)[1:]
+    options = {"store": store, "window": "1M", "now": lambda: 0.0}
+    first = refold.open("turn", **options)
+    for end in (2, len(messages)):
+        first.prepare(messages[:end])
+    session = refold.open("turn", **options)
+    for end in (1, 2, 6):
+        session.prepare(copy.deepcopy(messages[:end]))
+    assert session.state.caller.said_items == messages[:6]
+
+
 def test_a_view_without_a_list_takes_as_many_calls_however_long_it_is():
     calls = []
     for turns in (100, 800):

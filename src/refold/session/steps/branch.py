@@ -143,6 +143,8 @@ def walk_on(state: SessionState, items: Sequence[Any], messages: Sequence[Messag
     position, view, tip, trail = state.position, state.view, state.position.tip, state.position.trail
     if trail is None or trail.view is not view or state.log.failure is not None:
         return False
+    if state.caller.said_items is None:  # after a change of the format; `branch` has the list itself
+        return False
     step = yield from _find_step(state, trail, items)
     if step is None or not can_grow(state, step.newest, messages):
         return False

@@ -5,7 +5,7 @@ from functools import partial
 import pytest
 
 import refold
-from growth import stop_hang
+from growth import count_lines, stop_hang
 from refold.core.compaction.flow import Answer, Failed
 from refold.core.messages.message import Message
 from refold.core.summaries.acceptance import (
@@ -467,6 +467,13 @@ class TestFitSections:
     def test_a_heading_above_headings_stays_with_them(self):
         text = "## History\n\n### Done\n- one\n- two\n\n### Open\n- three\n- four"
         assert fit_sections(text, 50, len).startswith("## History\n\n### Done\n- one")
+
+    def test_many_sections_beside_a_long_one_take_time_in_proportion(self):
+        def fit(size):
+            text = "# a\nx\n" * size + "# last\n" + "y\n" * size
+            return count_lines(lambda: fit_sections(text, len(text) // 2, len))
+
+        assert fit(200) < fit(100) * 2.5
 
     @pytest.mark.parametrize("block", ["```\nmake a\n\nmake b\n```", "| a | b |\n|---|---|\n| 1 | 2 |"])
     def test_code_and_tables_stay_whole_or_leave(self, block):

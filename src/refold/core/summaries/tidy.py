@@ -89,14 +89,15 @@ def fit_sections(text: str, limit: int, count: Callable[[str], int]) -> str:
     if len(sections) < 2:
         return ""
     kept: list[list[str]] = [[] for _ in sections]
-    left = limit
-    for depth in range(max(len(blocks) for _, blocks in sections)):
-        for own, (heading, blocks) in zip(kept, sections, strict=True):
-            if len(own) == depth < len(blocks):  # one that lost a line has ended
-                cost = count(f"{blocks[depth]}\n") + (0 if depth else count(f"{heading}\n"))
-                if cost <= left:
-                    own.append(blocks[depth])
-                    left -= cost
+    left, depth, growing = limit, 0, list(zip(kept, sections, strict=True))
+    while growing:
+        for own, (heading, blocks) in growing:
+            cost = count(f"{blocks[depth]}\n") + (0 if depth else count(f"{heading}\n"))
+            if cost <= left:
+                own.append(blocks[depth])
+                left -= cost
+        depth += 1  # one that lost a line has ended
+        growing = [one for one in growing if len(one[0]) == depth < len(one[1][1])]
     shown = (heading + "\n".join(own) for own, (heading, _) in zip(kept, sections, strict=True) if own)
     fitted = "\n\n".join(shown).strip()
     return fitted if LEAST_FILLED * limit <= count(fitted) <= limit else ""

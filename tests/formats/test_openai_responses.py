@@ -756,3 +756,24 @@ def test_references_stay_with_the_outputs_of_their_calls(policy):
         kept = {name.partition("_")[::2] for item in view if (name := item.get("id") or item.get("call_id"))}
         assert {number for kind, number in kept if kind == "c"} == {n for kind, n in kept if kind == "fc"}
         assert {number for kind, number in kept if kind == "fc"} == {n for kind, n in kept if kind == "rs"}
+
+
+@pytest.mark.parametrize("pin", range(9, 15))
+def test_a_pin_keeps_the_references_and_outputs_of_its_answer(pin):
+    """No output names its reference, so an answer with two calls stays whole."""
+    text = "the parser reads config.toml and fails with error 503, then it tries again. "
+    items = []
+    for number in range(9):
+        items += [
+            {"role": "user", "content": f"Turn {number}: {text}"},
+            *({"type": "item_reference", "id": f"{kind}_{number}"} for kind in ("rs", "msg", "fc", "fc2")),
+            *(
+                {"type": "function_call_output", "call_id": f"{kind}_{number}", "output": text * 9}
+                for kind in ("c", "c2")
+            ),
+            {"role": "assistant", "content": f"Done with {number}."},
+        ]
+    view = refold.compact(items, target=900, window=100_000, pins=[pin], policy="thrifty").messages
+    assert items[9:15] == [
+        item for item in view if (item.get("id") or item.get("call_id") or "").endswith("_1")
+    ]

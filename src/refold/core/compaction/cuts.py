@@ -43,21 +43,27 @@ def results_never_first(messages: Sequence[Message]) -> Iterator[Range]:
 def reasoning_with_its_item(messages: Sequence[Message]) -> Iterator[Range]:
     """Yield each message that is nothing but thinking together with what it led to in the same answer."""
     for index in range(len(messages) - 1):
+        last = index + 1
         if is_only_thinking(messages[index]):
-            last = index + 1
             while last + 1 < len(messages) and goes_on(messages[last], messages[last + 1]):
                 last += 1
             yield index, last
-        elif messages[index + 1].role == "assistant" and is_reference(messages[index]):
-            yield index, index + 1  # it may stand for reasoning, or for what that led to
+        elif messages[last].role in ("assistant", "tool") and is_reference(messages[index]):
+            # it may stand for reasoning, for what that led to, or for the call of any output behind it
+            while last + 1 < len(messages) and messages[last].role == messages[last + 1].role == "tool":
+                last += 1
+            yield index, last
 
 
-def find_neighbours(messages: Sequence[Message]) -> dict[int, Range]:
-    """Return which messages stand before and behind each one in an answer with thinking."""
-    answers = reasoning_with_its_item(messages)
-    return {
-        i: (max(i - 1, first), min(i + 1, last)) for first, last in answers for i in range(first, last + 1)
-    }
+def find_neighbours(messages: Sequence[Message]) -> dict[int, set[int]]:
+    """Return which messages stay with each one in an answer with thinking, or behind a reference."""
+    found: dict[int, set[int]] = {}
+    for first, last in reasoning_with_its_item(messages):
+        for index in range(first, last):
+            found.setdefault(index, set()).add(index + 1)
+            if not is_only_thinking(messages[index + 1]):  # else it begins an answer of its own
+                found.setdefault(index + 1, set()).add(index)
+    return found
 
 
 def goes_on(message: Message, following: Message) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, Final
 
-from refold.core.compaction.cuts import HistoryIndex, Range, find_neighbours
+from refold.core.compaction.cuts import HistoryIndex, find_neighbours
 from refold.core.messages.message import Message, Opaque, ToolCall, ToolResult
 from refold.core.messages.speakers import find_user_turns
 from refold.core.messages.unread import find_unread, is_compaction
@@ -127,7 +127,7 @@ def _find_newest_words(
         yield index
 
 
-def _find_partners(index: HistoryIndex, led: Mapping[int, Range], at: int) -> Iterator[int]:
+def _find_partners(index: HistoryIndex, led: Mapping[int, set[int]], at: int) -> Iterator[int]:
     """Find the messages that stay with this one: its calls or results, approvals, and reasoning."""
     yield from led.get(at, ())
     for place, part in enumerate(index.messages[at].parts):

@@ -194,6 +194,19 @@ class TestText:
         done = redact_text("".join(pieces)).value
         assert redact_text(done) == (done, 0)
 
+    def test_a_key_in_base_64_is_replaced_in_every_line(self):
+        """`base64 key.pem` breaks its lines at 76 characters; only the first says what they are."""
+        lines = base64.encodebytes(private_key().encode()).decode().splitlines()
+        left = redact_text("\n".join(["$ base64 key.pem", *lines, "$ ls"])).value
+        assert [line for line in lines[:-1] if line in left] == []
+
+    def test_many_texts_in_base_64_are_searched_once(self, monkeypatch):
+        """A search for each takes four times as long."""
+        texts, search = [], detect.find_shapes
+        monkeypatch.setattr(detect, "find_shapes", lambda text: texts.append(text) or search(text))
+        find_secrets(f"{base64.b64encode(b'a text of 2024 without secrets').decode()} " * 50)
+        assert len(texts) == 2
+
     @pytest.mark.few_values(3)
     @pytest.mark.parametrize(
         "unit",
@@ -205,6 +218,7 @@ class TestText:
             "password=",
             'password="',
             "BEGIN RSA PRIVATE KEY",
+            "BEGIN RSA PRIVATE KEY" * 700 + "-----END",
             "://a:",
             "AKIA",
             " mysql -p --a-",

@@ -8,11 +8,12 @@ bounded rule of ours replaces each. No service is asked whether a secret is real
 
 import re
 from binascii import a2b_base64
+from bisect import bisect, bisect_left
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from pkgutil import get_data
 from string import ascii_lowercase, ascii_uppercase, digits
 from typing import Any, Final, NamedTuple
@@ -60,7 +61,9 @@ _BLOCK: Final = 16_384
 _BETWEEN: Final = r"(?:\s|\\+[nrt]|[0-9]{1,6}[→:|\t]|[>|])*+"
 """What stands between the lines of a key; programs that show a file write the number of each line."""
 _BODY: Final = re.compile(rf"-*{_BETWEEN}(?:[A-Za-z0-9+/=]{{16,}}+{_BETWEEN})+")
-_LINE: Final = re.compile(r"[A-Za-z0-9+/=]{32}")
+_DATA: Final = 32
+"""Characters of data in one line by which a key is told from words: half of the 64 that PEM writes."""
+_LINE: Final = re.compile(rf"[A-Za-z0-9+/=]{{{_DATA}}}")
 _LAST_LINE: Final = re.compile(r"-----END [A-Z0-9 ]{0,40}-{0,5}|Private-MAC:[ 0-9a-f]{0,100}|-----END")
 _KINDS: Final = {
     ord(c): k for k, cs in (("a", ascii_lowercase), ("A", ascii_uppercase), ("0", digits)) for c in cs
@@ -107,11 +110,14 @@ def find_secrets(text: str) -> list[Secret]:
     if len(text) < _SHORTEST:
         return []
     secrets = [*_find_plain(text)]
-    for match in _CODED.finditer(text):
-        # Pictures, digests and keys are nearly never ASCII.
-        is_text = a2b_base64(match[1][:24]).isascii() and (plain := a2b_base64(match[1])).isascii()
-        if is_text and next(_find_plain(plain.decode()), None):
-            secrets.append(Secret(*match.span(), "base64"))
+    # Pictures, digests and keys are nearly never ASCII.
+    coded = [match for match in _CODED.finditer(text) if a2b_base64(match[1][:24]).isascii()]
+    runs = [(match, plain) for match in coded if (plain := a2b_base64(match[1])).isascii()]
+    starts = [*accumulate((len(plain) + 1 for _, plain in runs), initial=0)]
+    # One search for all of them: a search for each is slow, and a key may go on in the next line.
+    for found in _find_plain(b"\n".join(plain for _, plain in runs).decode()):
+        inside = range(bisect(starts, found.start) - 1, bisect_left(starts, found.end))
+        secrets += [Secret(*runs[at][0].span(), "base64") for at in inside]
     # Secrets that overlap become one, of the kind of the first rule that found it.
     merged: list[Secret] = []
     for _, secret in sorted(enumerate(secrets), key=lambda pair: (pair[1].start, pair[0])):
@@ -266,12 +272,14 @@ def _find_private_keys(text: str, library: _Library) -> Iterator[Secret]:
     for first in library.private:
         last = "Private-MAC:" if first.startswith("PuTTY") else "-----END"
         at = text.find(first)
-        end = at
+        end = line = at
         while at >= 0:
             after = at + len(first)
             if 0 <= end < after:
                 end = text.find(last, after)
-            stop = _find_key_end(text, after, end)
+            if 0 <= line < after:
+                line = next((match.start() for match in _LINE.finditer(text, after)), -1)
+            stop = _find_key_end(text, after, end, line)
             if stop:
                 while at > 0 and text[at - 1] == "-":
                     at -= 1
@@ -279,9 +287,12 @@ def _find_private_keys(text: str, library: _Library) -> Iterator[Secret]:
             at = text.find(first, stop or after)
 
 
-def _find_key_end(text: str, after: int, end: int) -> int:
-    """Return where a key ends whose first line ends at `after`; 0 if no key follows."""
-    if after <= end <= after + _BLOCK and _LINE.search(text, after, end):
+def _find_key_end(text: str, after: int, end: int, line: int) -> int:
+    """Return where a key ends whose first line ends at `after`; 0 if no key follows.
+
+    end, line   the next last line of a key and the next line of data; -1 if there is none
+    """
+    if after <= line <= end - _DATA and end <= after + _BLOCK:
         return _LAST_LINE.match(text, end).end()  # type: ignore[union-attr]
     body = _BODY.match(text, after, after + _BLOCK)
     return body.end() if body else 0

@@ -33,7 +33,12 @@ _PROSE: Final = re.compile(
     r"[^\n:=\"'`“]{0,40}?\s(?:is|was|are|ist|war|est|es|é)[ \t]{1,4}\\{0,8}[\"'`“]?([^\s\"'`“”\\<>]{6,100})"
 )
 _OPTION: Final = re.compile(r"(?<!\S)(?:-u|--user)[ =]{1,2}[\"']?[^\s:\"']{1,64}:([^\s\"'@\\<>]{4,100})")
-_VALUE: Final = r"[\"']?(?![/.~\[])([^\s\"'`\\<>;&|()]{6,200}+)(?!\()"
+_NO_VALUE: Final = (
+    r"[/.~\[]|id=|[0-9]{1,9}[,:][A-Za-z]{1,20}="
+    r"|(?-i:[A-Z][A-Z0-9]{0,20}(?:_[A-Z0-9]{1,20}){1,6})(?![^\s\"'\]])"
+)
+"""A path, the id of a secret of docker, a count of tests (`PASS=10,FAIL=2`), a name (`OAUTH2_TOKEN`)."""
+_VALUE: Final = rf"[\"']?(?!{_NO_VALUE})([^\s\"'`\\<>;&|()]{{6,200}}+)(?!\()"
 _NAMED_OPTION: Final = re.compile(
     r"(?i)(?<!\S)--(?:[a-z0-9]{1,20}-){0,3}(?:password|passwd|token|secret|api-?key|access-?key)"
     rf"[ =]{{1,2}}{_VALUE}"

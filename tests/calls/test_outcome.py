@@ -58,20 +58,20 @@ def test_a_list_that_needed_no_repair_says_so():
 HOSTILE = "<script>alert('x')</script> & \"quotes\""
 LONG = [
     {"role": ("user", "assistant")[turn % 2], "content": f"step {turn} {HOSTILE} " + "found it. " * 200}
-    for turn in range(few_or_all(150, 400))
+    for turn in range(few_or_all(60, 400))
 ]
 
 
 @functools.cache
 def results():
     """One of each result, for a history that is several times as long as the window."""
-    outcome = refold.compact(LONG, window=32_000)
+    outcome = refold.compact(LONG, window=12_000)
     first, asked = outcome.history[0], []
-    session = refold.open("s", window=32_000, store="memory:", ask=lambda ask: asked.append(ask) or "short")
+    session = refold.open("s", window=12_000, store="memory:", ask=lambda ask: asked.append(ask) or "short")
     session.prepare(LONG)
     return [
-        refold.measure(LONG, window=32_000),
-        refold.plan(LONG, window=32_000, with_model=False),
+        refold.measure(LONG, window=12_000),
+        refold.plan(LONG, window=12_000, with_model=False),
         refold.repair(LONG),
         outcome,
         outcome.receipt,

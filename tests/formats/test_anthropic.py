@@ -8,6 +8,7 @@ from wire_cases import ANTHROPIC
 import refold
 from refold import Document, File, Image, Message, Opaque, Text, Thinking, ToolCall, ToolResult, formats
 from refold.errors import FormatError
+from sample_sizes import sample
 
 FORMAT = formats.get("anthropic")
 
@@ -684,7 +685,7 @@ def test_a_call_stays_with_the_program_that_made_it():
             {"role": "user", "content": f"Turn {turn}: {text}"},
         ]
     for end in (len(items), len(items) - 2, len(items) - 4):
-        for target in range(300, 3_000, 100):
+        for target in sample(range(300, 3_000, 100), 6):
             view = refold.compact(items[:end], target=target, window=100_000).messages
             blocks = [
                 block for item in view if isinstance(item["content"], list) for block in item["content"]

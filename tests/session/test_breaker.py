@@ -6,6 +6,7 @@ import pytest
 
 import refold
 from refold.testing import Scripted
+from sample_sizes import few_or_all
 
 OPEN = re.compile(r"the circuit breaker is open until \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC: ")
 
@@ -36,7 +37,7 @@ def test_a_busy_session_in_a_small_window_asks_at_every_fold(policy, times):
         ask=lambda ask: asked.append(ask) or "Summary: files were read; all is fine.",
     )
     history = []
-    for turn in range(90):
+    for turn in range(few_or_all(62, 90)):
         history.append(user(f"question {turn} " + numbered("w", turn, 50)))
         ready = session.prepare(history)
         history.append(reply(numbered("x", turn, 200)))

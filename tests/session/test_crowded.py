@@ -90,7 +90,7 @@ def test_turns_that_are_too_large_are_folded_as_often_as_they_need():
 
 @pytest.mark.filterwarnings("ignore::refold.RefoldWarning")
 def test_a_fold_that_waits_says_so():
-    talk = Talk(0.85, words=30).go(130)
+    talk = Talk(0.85, words=30).go(few_or_all(70, 130))
     reasons = [ready.outcome.reason for ready in talk.ready if not ready.fold]
     waiting = [reason for reason in reasons if reason.startswith("not now: the last fold was ")]
     assert any(reason.endswith(" ago, and the context still fits") for reason in waiting)

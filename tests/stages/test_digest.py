@@ -592,7 +592,7 @@ class TestRulesInFiles:
         session = refold.open("rules", store="memory:", window=8_000, ask=ask)
         history = [user("Read AGENTS.md and follow it, then port the parser.")]
         history += self.read(0, "AGENTS.md", "# Rules\n\n" + "\n".join(f"- {rule}" for rule in self.RULES))
-        for number in range(1, few_or_all(85, 130)):
+        for number in range(1, few_or_all(61, 130)):
             history += self.read(number, f"src/mod{number}.py", f"def fn{number}(): return {number}\n" * 40)
             if number % 12 == 0:
                 shown = session.prepare([*history, user("go on")]).messages

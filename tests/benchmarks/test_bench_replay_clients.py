@@ -153,7 +153,7 @@ def write_requests(folder, requests):
         file.write_text(json.dumps(value))
 
 
-@pytest.mark.few_values(2)
+@pytest.mark.few_values(1)
 @pytest.mark.parametrize("reopen", [False, True])
 @pytest.mark.parametrize("kind", ["memory", "jsonl", "sqlite"])
 def test_each_conversation_is_one_session_with_every_fold(tmp_path, kind, reopen, capsys):

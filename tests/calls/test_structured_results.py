@@ -140,7 +140,7 @@ def find_needle(messages):
     return "NEEDLE7" in json.dumps(messages)
 
 
-@pytest.mark.few_values(2)
+@pytest.mark.few_values(1)
 @SOME
 def test_the_newest_result_is_shortened_to_the_window(name, history):
     before = json.dumps(history)
@@ -156,7 +156,7 @@ def test_the_newest_result_is_shortened_to_the_window(name, history):
     assert json.dumps(history) == before
 
 
-@pytest.mark.few_values(2)
+@pytest.mark.few_values(1)
 @SOME
 def test_a_refused_prompt_is_sent_again_smaller(name, history):
     with refold.open("talk", store="memory:", window=200_000, format=name) as session:
@@ -166,7 +166,7 @@ def test_a_refused_prompt_is_sent_again_smaller(name, history):
         assert refold.measure(observed.messages, window=200_000, format=name).used < used
 
 
-@pytest.mark.few_values(2)
+@pytest.mark.few_values(1)
 @SOME
 @pytest.mark.parametrize("target", [2_000, 8_000])
 def test_an_older_result_fills_the_target(name, history, target):

@@ -88,7 +88,7 @@ def honest(raw):
     return behave
 
 
-@pytest.mark.few_values(2)
+@pytest.mark.few_values(1)
 def test_a_long_talk_folds_by_itself_and_stays_valid(provider, client, wire):
     words = stream("chat" if wire == "compatible" else wire, "Done with that. " * 30)
     provider.script = [honest(CALLS[wire]()), honest(words)] * 40

@@ -72,7 +72,7 @@ def test_halves_of_characters_are_folded_and_passed_on(upstream, tmp_path, clien
     assert refold.open(reply.header("x-refold-session"), store=place).stats().said > 60
 
 
-@pytest.mark.few_values(2)
+@pytest.mark.few_values(1)
 @pytest.mark.parametrize(("client", "wire"), CLIENTS)
 def test_a_long_task_stays_inside_its_window(gateway, upstream, client, wire):
     """Tool steps to the end: each list fits and is valid, and begins with the one before it, but for folds."""
@@ -94,7 +94,7 @@ def test_a_long_task_stays_inside_its_window(gateway, upstream, client, wire):
     assert len(upstream.seen[-1].body) < whole[-1] / 2
 
 
-@pytest.mark.few_values(2)
+@pytest.mark.few_values(1)
 @pytest.mark.parametrize(("client", "wire"), CLIENTS)
 def test_a_view_is_the_callers_own_bytes_around_the_fold(gateway, upstream, client, wire):
     """Other fields as they were sent, the kept messages to the byte, the history last."""

@@ -53,7 +53,7 @@ def sessions_of(address, tenant):
         with_scope.close()
 
 
-@pytest.mark.few_values(2)
+@pytest.mark.few_values(1)
 def test_equal_histories_of_two_keys_are_two_sessions(upstream, address):
     """The same client id, the same messages: each caller is folded by itself, and sees no fold of the other."""
     client = ClaudeCode(words=500)

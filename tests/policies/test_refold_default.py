@@ -417,7 +417,7 @@ class TestKeep:
         assert [m is old for m, old in zip(outcome.messages, messages, strict=True)].count(False) == 1
         assert outcome.messages[10]["content"].startswith("4 and so the work")
 
-    @pytest.mark.few_values(2)
+    @pytest.mark.few_values(1)
     @pytest.mark.parametrize("size", [2_500, 4_000, 9_000])
     def test_the_newest_message_has_a_share_however_large_it_is(self, size):
         """Four tenths of what is free, though most of a talk's room is for what was said long ago."""
@@ -905,7 +905,7 @@ class TestRecordedRun:
     def run(self):
         return json.loads(RUN.read_text())
 
-    @pytest.mark.few_values(2)
+    @pytest.mark.few_values(1)
     @pytest.mark.parametrize(("window", "rules"), [(8_000, 3_500), (32_000, 13_500), (128_000, 62_000)])
     def test_a_large_system_prompt_leaves_the_history_its_share(self, run, window, rules):
         """A system prompt of half of the room."""
@@ -916,7 +916,7 @@ class TestRecordedRun:
         assert outcome.fits
         assert outcome.met_target
 
-    @pytest.mark.few_values(2)
+    @pytest.mark.few_values(1)
     @pytest.mark.parametrize("target", sample([2_000, 8_000, 20_000, 60_000], 2))
     @pytest.mark.parametrize("window", [None, "200k"])
     @pytest.mark.slow

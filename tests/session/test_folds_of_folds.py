@@ -74,7 +74,7 @@ def store(request, tmp_path):
         yield store
 
 
-@pytest.mark.few_values(2)
+@pytest.mark.few_values(1)
 @pytest.mark.parametrize(("store", "kind"), sample(CASES, 3), indirect=["store"])
 def test_ten_folds_keep_pairs_words_and_handles(kind, store):
     whole = history(kind, few_or_all(25, 72))

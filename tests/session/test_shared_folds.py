@@ -52,7 +52,7 @@ def fold_first(store, messages, **options):
     return view
 
 
-@pytest.mark.few_values(2)
+@pytest.mark.few_values(1)
 def test_a_second_session_over_the_same_messages_asks_nobody(store):
     messages, model = steps(20), Model()
     view = fold_first(store, messages)
@@ -76,7 +76,7 @@ def test_a_second_session_over_the_same_messages_asks_nobody(store):
         assert session.view() == [*messages, {"role": "user", "content": "go on"}]
 
 
-@pytest.mark.few_values(2)
+@pytest.mark.few_values(1)
 def test_what_both_share_is_taken_over_and_the_rest_is_not(store):
     fold_first(store, steps(20))
     model = Model()
@@ -159,7 +159,7 @@ def test_a_session_with_a_system_prompt_alone_takes_nothing_over(store):
     assert len(ready.messages) == 1
 
 
-@pytest.mark.few_values(2)
+@pytest.mark.few_values(1)
 def test_the_newest_message_is_not_hidden_by_a_fold_for_a_longer_conversation(store):
     """There the fold kept what came later; here it would hide what the user asks now."""
     messages, model = steps(20), Model()
@@ -171,7 +171,7 @@ def test_the_newest_message_is_not_hidden_by_a_fold_for_a_longer_conversation(st
     assert ready.messages[-1] == messages[end - 1]
 
 
-@pytest.mark.few_values(2)
+@pytest.mark.few_values(1)
 def test_a_fold_is_not_taken_over_if_a_provider_would_refuse_what_it_leaves(store):
     """There a call had no result, so that one was made up; here it has its own."""
     call = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
@@ -187,7 +187,7 @@ def test_a_fold_is_not_taken_over_if_a_provider_would_refuse_what_it_leaves(stor
     assert not refold.validate(ready.messages, "openai")
 
 
-@pytest.mark.few_values(2)
+@pytest.mark.few_values(1)
 def test_several_folds_that_are_taken_over_save_what_the_log_says(store):
     count = 20
     with refold.open("first", store=store, window="8k", ask=Model()) as session:
@@ -216,7 +216,7 @@ def alternate(open_session):
     return turns
 
 
-@pytest.mark.few_values(2)
+@pytest.mark.few_values(1)
 @pytest.mark.parametrize("how", ["two sessions", "opened again"])
 def test_a_fold_of_a_branch_stands_when_others_have_moved_the_head(lasting, how):
     """Another session, or the same one before it was closed, has left the branch: its end is in the store."""

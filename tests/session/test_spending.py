@@ -249,7 +249,7 @@ def test_past_a_cap_no_model_is_asked_and_the_floor_still_works(memory, clock):
         assert [event.reason for event in warnings] == [reports["summarize"].reason]
 
 
-@pytest.mark.few_values(2)
+@pytest.mark.few_values(1)
 def test_a_cap_is_not_forgotten_by_a_restart(lasting, clock):
     """Neither a session's nor an hour's; the hour passes."""
     caps = {"max_dollars_per_hour": COST * 1.5, "now": clock}

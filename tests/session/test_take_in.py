@@ -66,7 +66,7 @@ def test_gemini_calls_without_ids_go_on_and_fold():
         assert session.original(f"#1-#{len(whole)}") == whole
 
 
-@pytest.mark.few_values(2)
+@pytest.mark.few_values(1)
 @pytest.mark.parametrize("shape", [*SHAPES, "refold"])
 def test_going_on_from_what_was_sent(shape):
     turns = values(few_or_all(20, 60), size=300)
@@ -81,7 +81,7 @@ def test_going_on_from_what_was_sent(shape):
         assert session.original(f"#1-#{len(whole)}") == whole
 
 
-@pytest.mark.few_values(2)
+@pytest.mark.few_values(1)
 @pytest.mark.parametrize("shape", sample([*SHAPES, "refold"], 3))
 def test_between_folds_what_is_sent_only_grows(shape):
     turns = values(few_or_all(25, 40))
@@ -257,7 +257,7 @@ def test_a_message_of_a_long_history_that_changes_in_place_is_noticed_in_its_tur
         assert session.view() == history
 
 
-@pytest.mark.few_values(2)
+@pytest.mark.few_values(1)
 @pytest.mark.parametrize("place", [1, 700, 1_499])
 @pytest.mark.parametrize("system", [[], [{"role": "system", "content": "Help."}]])
 def test_a_message_of_a_long_list_that_is_replaced_is_noticed_at_once(place, system):
@@ -313,7 +313,7 @@ def test_hidden_messages_that_change_are_noticed_in_their_turn():
     assert session.original("#31") == [user("changed where nobody looks")]
 
 
-@pytest.mark.few_values(2)
+@pytest.mark.few_values(1)
 @pytest.mark.parametrize("stretches", [1, 2, 3, 4])
 def test_behind_a_fold_every_older_message_has_its_turn(stretches):
     """Both the caller's list and the copies that are sent are compared part by part, each in its own turn."""
@@ -370,7 +370,7 @@ def test_after_a_rewind_before_the_first_call_the_same_list_is_read_in_its_forma
     assert session.stats().said == len(history)
 
 
-@pytest.mark.few_values(2)
+@pytest.mark.few_values(1)
 def test_reopened_and_sent_again_stores_nothing_and_keeps_the_fold(lasting):
     session, history, ready = folding(store=lasting())
     before = stored(session)
@@ -384,7 +384,7 @@ def test_reopened_and_sent_again_stores_nothing_and_keeps_the_fold(lasting):
         assert stored(again) == before + len(more)
 
 
-@pytest.mark.few_values(2)
+@pytest.mark.few_values(1)
 @pytest.mark.parametrize("shape", sample([*SHAPES, "refold"], 3))
 def test_reopened_views_are_the_same_to_the_byte(shape, tmp_path):
     whole = values(40) if shape == "refold" else wired(values(40), shape)

@@ -91,7 +91,7 @@ def test_an_async_session_offers_itself_as_well(store):
     assert refold.work(store, ask=Scripted(SUMMARY)) == ["talk"]
 
 
-@pytest.mark.few_values(2)
+@pytest.mark.few_values(1)
 def test_a_thrifty_session_offers_itself_before_its_line(store):
     """Its line is far below the soft share of a large window; the fold is ready when it is due."""
     choices = {**FULL, "window": "200k", "policy": "thrifty"}

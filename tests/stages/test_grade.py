@@ -194,7 +194,7 @@ def test_names_without_end_do_not_take_the_room_of_messages():
     assert 0.85 * target <= compacted(history, target=target).tokens_after <= target
 
 
-@pytest.mark.few_values(2)
+@pytest.mark.few_values(1)
 @pytest.mark.parametrize("share", sample([0.1, 0.3, 0.5, 0.7, 0.8], 3))
 @pytest.mark.slow
 def test_the_fixed_part_does_not_take_the_room_of_the_history(share):

@@ -299,7 +299,7 @@ def test_a_step_that_fails_leaves_the_old_version(path, opened, monkeypatch, nex
     assert opened().head("a") == head
 
 
-@pytest.mark.few_values(2)
+@pytest.mark.few_values(1)
 @pytest.mark.parametrize("number", range(6))
 def test_a_kill_while_the_tables_are_made_leaves_all_or_nothing(path, opened, number):
     program = """

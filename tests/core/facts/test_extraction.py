@@ -52,7 +52,7 @@ class TestPeople:
         found = facts(user(f"{text[:before]}\nNever rename the table of orders.\n{text}"))
         assert ("Never rename the table of orders.", "") in told(found, "constraint")
 
-    @pytest.mark.few_values(2)
+    @pytest.mark.few_values(1)
     @pytest.mark.parametrize("speak", [user, assistant])
     @pytest.mark.parametrize(
         "written",

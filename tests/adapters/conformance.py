@@ -5,7 +5,7 @@ An adapter's test module brings a `Case` (conformance_case.py) and inherits the 
     class TestLangChain(Conformance):
         case = LangChainCase()
 
-`make test` runs a talk of a dozen turns and the checks 1, 3, 4, 5, 7 and 12, `make torture` also 11 and all
+`make test` runs a talk of nine turns and the checks 1, 3, 4, 5, 7 and 12, `make torture` also 11 and all
 of 1 and 5. `make adapters`, or `REFOLD_ADAPTERS=full`, runs 40 turns and all twelve. The number in a test's
 name is that of the check.
 """

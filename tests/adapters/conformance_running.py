@@ -22,7 +22,7 @@ from refold.testing import Usage as Cost
 
 FULL = os.environ.get("REFOLD_ADAPTERS") == "full"
 """True in `make adapters`; else a smaller talk, which folds once."""
-TURNS = 40 if FULL else 12
+TURNS = 40 if FULL else 9
 LEAST_FOLDS = 3 if FULL else 1
 CHILD = Path(__file__).with_name("conformance_child.py")
 

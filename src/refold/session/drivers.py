@@ -131,11 +131,14 @@ def run_sync(
         while True:
             with held:
                 try:
-                    step = _make_calls(flow, resume(), guard)
+                    step = resume()
+                    while isinstance(step, StoreCall):
+                        value, error = _try_call(step.call, guard)
+                        step = flow.send(value) if error is None else flow.throw(error)
                 except StopIteration as stop:
                     return stop.value  # type: ignore[no-any-return]  # a flow of T returns a T
-                except BaseException as error:
-                    if _was_cut_short(flow, error):
+                except BaseException as cause:
+                    if _was_cut_short(flow, cause):
                         mark_stale()
                     flow.close()
                     raise
@@ -149,14 +152,6 @@ def run_sync(
             mark_stale()
             flow.close()
         flush()
-
-
-def _make_calls(flow: SessionFlow[T], step: Request, guard: Guard | None) -> Asks | Wait | Pause:
-    """Make the calls of the store that a flow needs; returns what it needs then."""
-    while isinstance(step, StoreCall):
-        value, error = _try_call(step.call, guard)
-        step = flow.send(value) if error is None else flow.throw(error)
-    return step
 
 
 def run_at_once(

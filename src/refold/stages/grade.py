@@ -298,8 +298,8 @@ class Grade:
             planned = self._plan(task, history, written, own_text=own_text)
         again = self._propose(task, planned, is_last=True)
         step = again if isinstance(again, Step) else answer_again(again, replies)
-        is_told = planned.start <= layout.start  # of more messages the model knows nothing
-        fits = is_told and step is not None and step.edits and _measure_step(task, step)[1] <= goal
+        is_known = planned.start <= layout.start  # of more messages the model knows nothing
+        fits = is_known and step is not None and step.edits and _measure_step(task, step)[1] <= goal
         return step if fits else None
 
     def _share_rest(self, task: Task, layout: Layout, step: Step, finished: Step) -> Step:

@@ -130,6 +130,7 @@ def find_secrets(text: str) -> list[Secret]:
 
 
 def _find_plain(text: str) -> Iterator[Secret]:
+    """Find the secrets of a text that are not in base64."""
     library = load_library()
     yield from _find_private_keys(text, library)
     yield from _find_web_tokens(text, library)

@@ -118,7 +118,7 @@ def run_sync(
     guard: Guard | None = None,
     first: Request | None = None,
 ) -> T:
-    """Run a flow in this thread. A signal may end it anywhere: the lock is free afterwards.
+    """Run a flow in this thread. The lock is free afterwards, also where Ctrl-C ends the flow.
 
     flush        delivers events; called whenever the lock is free
     mark_stale   called if the flow was cut short between two steps that belong together

@@ -311,7 +311,10 @@ class Session:
         return self.run_flow(import_from(self.state, directory))
 
     def run_flow(self, flow: SessionFlow[T], *, at_once: bool = True) -> T:
-        """Run a flow of this session in this thread; `at_once` as for `catch_up`."""
+        """Run a flow of this session in this thread.
+
+        at_once   try a store again that has just failed; else its pause is waited for, and memory is used
+        """
         state = self.state
         if state.log.failure is not None:
             self._run(catch_up(state, at_once=at_once))

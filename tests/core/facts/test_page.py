@@ -153,6 +153,16 @@ def test_rules_that_a_summary_lacks_take_its_room():
     assert share_room(noted, many, 1_000, count) == 750
 
 
+def test_a_long_summary_has_the_room_of_facts_if_it_tells_as_much():
+    work = ledger(
+        *(Fact("done", f"python run_{n}.py --part {n}", f"part_{n} is ok", at=n, weight=2) for n in range(40))
+    )
+    short, vague = "The parts were run.", "The parts were run one after the other, and all went well. " * 40
+    dense = "\n".join(f"- {fact.text}: {fact.about}" for fact in work.facts)
+    assert share_room(short, work, 400, count) == share_room(vague, work, 400, count) == 200
+    assert share_room(dense, work, 400, count) == 300
+
+
 @pytest.mark.parametrize("tokens", [-5, 0, 10, 40, 80, 200])
 def test_the_budget_holds(tokens):
     mended = append_missing_facts("The memory.", EVERYTHING, tokens, count)

@@ -582,6 +582,14 @@ class TestLinesOfTrouble:
         assert find_warnings(["well", words]) == [1]
         assert not find_warnings([f"{words} without warnings"])
 
+    @pytest.mark.parametrize(
+        "line", ["Compiling lib/error/error.ex", "cc -c errors.c", "cp invalid.json out/errors/"]
+    )
+    def test_a_name_in_a_path_is_no_warning(self, line):
+        assert not find_warnings([line])
+        assert find_warnings([f"{line}: missing"]) == [0]
+        assert find_warnings([f"errors/warnings in {line}"]) == [0]
+
     @pytest.mark.parametrize("line", ["all is well", "built in 3 s", "größer", ""])
     def test_an_ordinary_line_tells_of_no_trouble(self, line):
         assert not is_failure(line)

@@ -49,6 +49,7 @@ _READS: Final = re.compile(
 _LIST_MARK: Final = re.compile(r"^\s{0,12}(?:\d{1,6}(?:\t|→|\| ?))?\s{0,12}(?:[-*+]|\d{1,3}[.)])?\s{0,4}")
 """A line number and the mark of a list."""
 _TAGS: Final = re.compile(r"</?(?:returncode|output|stdout|stderr|tool_use_error|observation)\b[^>\n]{0,80}>")
+_LONE_TAG: Final = re.compile(r"</?[\w-]{1,40}>")
 _CHECK_BOX: Final = re.compile(r"^\s{0,12}(?:[-*]|\d{1,3}[.)])\s\[([ xX~-])\]\s(.{1,200})$", re.MULTILINE)
 _BOX_STATES: Final = {" ": "open", "x": "done", "X": "done", "~": "in progress", "-": "dropped"}
 _PLAN_TOOL: Final = re.compile(r"[Tt]o[Dd]o|TODO|(?:(?<![A-Za-z])(?:plan|task)|Plan|Task)s?(?![a-z])")
@@ -270,7 +271,10 @@ class FactCollector:
     def add_quotes(self, output: str, at: int) -> None:
         """Note lines of a tool's output that address the model, as quotes."""
         for line in find_instructions(read_ends(output), MOST_QUOTES):
-            self.add("quoted", first_line(line, COMMAND_CHARS), at=at, weight=2.0)
+            if not _LONE_TAG.fullmatch(
+                line
+            ):  # the end of notes that a program adds to its output says nothing
+                self.add("quoted", first_line(line, COMMAND_CHARS), at=at, weight=2.0)
 
     def add_file_rules(self, path: str, output: str, at: int) -> None:
         """Note the lines of a file of standing instructions; a line that is no rule is told last."""

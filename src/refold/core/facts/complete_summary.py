@@ -64,6 +64,10 @@ LEAST_FACTS, LEAST_FACTS_SHARE = 300, 0.5
 """Tokens that facts have beside a summary where tools did the work, and their most share of a small room. Of
 agent runs at a tenth of their tokens, views with a small model's summary keep 45.0 / 18.2 % with them and
 44.6 / 16.2 without; no summary keeps 46.6 / 18.3 (docs/decisions/0023-age-graded-views.md)."""
+DENSE_SHARE: Final = 0.5
+"""A text that keeps this share of what facts in its place would keep is cut for rules and `FACTS_SHARE`
+alone. Texts of a small model that are too long keep 0.16 to 0.37, one by a person keeps 0.55
+(docs/decisions/0023-age-graded-views.md)."""
 WORTH_REPAIR: Final = 2.0
 """Lighter facts (small talk, names that were only seen) are not worth room behind a summary."""
 
@@ -90,8 +94,19 @@ def share_room(text: str, ledger: Ledger, room: int, count: Count) -> int:
     noted = {fact.key for fact in read_page(text).facts}
     missing = (fact for fact in ledger.of(*RULE_KINDS) if fact.key not in noted)
     rules = sum(count(fact.text) + HANDLE_TOKENS for fact in missing)
-    least = max(room * FACTS_SHARE, reserve_facts(ledger, room))
-    return int(room - max(least, min(rules, room * MOST_RULES_SHARE)))
+    share = room - max(room * FACTS_SHARE, min(rules, room * MOST_RULES_SHARE))
+    least = min(share, room - reserve_facts(ledger, room))
+    return int(share if least < count(text) and _is_dense(text, ledger, room, count) else least)
+
+
+def _is_dense(text: str, ledger: Ledger, room: int, count: Count) -> bool:
+    """True if a summary keeps much for its tokens, beside what facts would keep in the same room."""
+    alone = append_missing_facts("", ledger, room, count)
+    kept, listed = (
+        sum(fact.weight for fact in facts)
+        for facts in (report_kept(text, ledger, 0).kept, alone.report.repaired)
+    )
+    return kept * count(alone.text) >= DENSE_SHARE * listed * count(text)
 
 
 def _is_work(ledger: Ledger) -> bool:

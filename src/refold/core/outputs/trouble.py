@@ -35,10 +35,12 @@ STRONG: Final = re.compile(
 """Words that nearly always tell of a failure. A false match only keeps a line that another could have had."""
 WEAK: Final = re.compile(
     r"\b(?:(?i:warn(?:ing)?s?|failed|failures?|cannot|could not|unable to|denied|refused|timed out|timeout"
-    r"|not found|invalid|unexpected|missing|deprecated|errors?))\b|Warning\b"
+    r"|not found|invalid|unexpected|missing|deprecated|errors?))\b"
+    r"(?!\.[a-z]{1,5}\b|(?<=/error)/|(?<=/errors)/)"
+    r"|Warning\b"
     r"|\b(?:will|must) be (?:destroyed|replaced)\b"  # terraform
 )
-"""Words that often tell of trouble."""
+"""Words that often tell of trouble; not as parts of a path, as in `lib/error/error.ex`."""
 _ODD_LETTERS: Final = ("i\u0307", "ı", "ſ")
 """Letters, in small ones, that a pattern takes for others."""
 _STRONG_PARTS: Final = (

@@ -89,6 +89,21 @@ def test_what_is_specific_weighs_more():
     assert classify_sentence("I prefer tea.")[1] > classify_sentence("I want tea.")[1] + 1
 
 
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("Read Saga by Brian K. Vaughan. It is good.", 2),
+        ("George R. R. Martin writes.", 1),
+        ("Take Option B. Then go.", 2),
+        ("Take vitamin C. It helps.", 2),
+        ("We moved to the U.S. last year.", 1),
+    ],
+)
+def test_an_initial_ends_no_sentence(text, number):
+    assert len(split_sentences(text)) == number
+    assert " ".join(split_sentences(text)) == text
+
+
 def test_sentences_end_where_people_end_them():
     assert split_sentences("- Ask Dr. Who. Then go!\n\n> a.py is 3.5 kB\n。ok") == [
         "Ask Dr. Who.",

@@ -33,8 +33,12 @@ _ABBREVIATIONS: Final = (
     *("Dr.", "Mr.", "Mrs.", "Ms.", "Prof.", "St.", "vs.", "e.g.", "i.e.", "etc.", "No.", "approx."),
 )
 """Words that end in a dot and end no sentence."""
-_INITIALS: Final = re.compile(r"(?:^|[\s(])(?:[A-Z]\.){2,4}$")
-"""Letters that stand for words, as in U.S."""
+_INITIALS: Final = re.compile(
+    r"(?:^|[\s(])(?:(?:[A-Z]\. ?){2,4}"
+    r"|(?!(?:Option|Plan|Part|Type|Class|Step|Team|Group|Vitamin|Section|Appendix) )"
+    r"[A-Z][a-z]{1,20} [A-Z]\.)$"
+)
+"""Letters that stand for words, as in U.S. and J. R. Smith, or for a name behind another: Brian K. Jones."""
 _EMPHASIS: Final = re.compile(r"\b(?:NOT|NEVER|NO|MUST|ONLY|ALWAYS|EXACTLY|IMPORTANT|CRITICAL)\b")
 _POLITE_ENDS: Final = (", please.", ", please", ", bitte.", ", por favor.", ", per favore.", " pls")
 """Ends of a demand."""
@@ -119,7 +123,7 @@ def _split_line(line: str) -> Iterator[str]:
 def _ends_in_abbreviation(text: str) -> bool:
     """True if the dot at the end of a text ends no sentence."""
     may_be_initials = text[-1:] == "." and text[-2:-1].isupper()
-    return text.endswith(_ABBREVIATIONS) or (may_be_initials and _INITIALS.search(text[-12:]) is not None)
+    return text.endswith(_ABBREVIATIONS) or (may_be_initials and _INITIALS.search(text[-26:]) is not None)
 
 
 # -- sentences of a model -----------------------------------------------------------------------------------

@@ -174,6 +174,35 @@ def test_variables_that_nobody_reads_are_told(monkeypatch):
     assert run_cli("config", "--json").json["unknown"] == {}
 
 
+def test_every_command_names_a_misspelt_variable_once(monkeypatch, tmp_path):
+    """Another program's variables, and those that Kubernetes sets for a service called refold, are not."""
+    monkeypatch.setenv("REFOLD_STOER", "memory:")
+    monkeypatch.setenv("REFOLD_PORT_8377_TCP_ADDR", "10.0.0.1")
+    monkeypatch.setenv("REFOLD_ZZZZZZZZZ", "1")
+    monkeypatch.setenv("REFOLD_MODLE", " ")
+    for arguments in (["sessions"], ["config"], ["models", "gpt-4o"], ["show", "task"]):
+        said = run_cli(*arguments).err
+        assert said.count("refold: note: nobody reads REFOLD_STOER; did you mean REFOLD_STORE?\n") == 1
+        assert "MODLE" not in said
+        assert "TCP" not in said
+        assert ("ZZZ" in said) == (arguments == ["config"])
+
+
+def test_the_library_names_a_misspelt_store(monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    monkeypatch.setenv("REFOLD_STOER", "memory:")
+    with pytest.warns(refold.RefoldWarning, match="did you mean REFOLD_STORE") as found:
+        refold.open("task", model="gpt-4o").close()
+    assert found[0].filename == __file__
+
+
+def test_a_variable_for_an_unknown_policy_is_refused(monkeypatch):
+    monkeypatch.setenv("REFOLD_POLICY_OPLA_THRESHOLD", "0.5")
+    shown = run_cli("config")
+    assert shown.status == 2
+    assert "REFOLD_POLICY_OPLA_THRESHOLD: there is no policy 'opla'; did you mean opal?" in shown.err
+
+
 # -- the table ---------------------------------------------------------------------------------------------
 
 

@@ -198,5 +198,5 @@ def test_a_variable_that_sets_nothing_is_named(tmp_path, upstream):
         process.send_signal(signal.SIGTERM)
         said = process.communicate(timeout=LIMIT)[1]
     assert said.splitlines() == [
-        "refold serve: REFOLD_SERVE_MAX_BODDY sets nothing; did you mean REFOLD_SERVE_MAX_BODY?"
+        "refold: note: nobody reads REFOLD_SERVE_MAX_BODDY; did you mean REFOLD_SERVE_MAX_BODY?"
     ]

@@ -18,8 +18,6 @@ _SECRETS: Final = {
     "inspect_token": INSPECT_TOKEN_VARIABLE,
 }
 """What comes from the environment alone."""
-_OF_CLUSTER: Final = re.compile(r"_SERVICE_(HOST|PORT)(_\w+)?$|_PORT_[0-9]+_(TCP|UDP|SCTP)(_\w+)?$")
-"""Variables that Kubernetes sets in every container for a service called refold-serve."""
 _LINK: Final = re.compile(r"(tcp|udp|sctp)://")
 """So it writes REFOLD_SERVE_PORT, which is no port."""
 _UNITS: Final = {"": 1, "k": 1024, "m": 1024**2, "g": 1024**3}
@@ -178,21 +176,6 @@ def read_serve_variables(variables: Mapping[str, str]) -> dict[str, tuple[Any, s
         if text and not (name == "port" and _LINK.match(text)):
             found[name] = (parse_serve_value(name, text, variable), variable)
     return found
-
-
-def find_unknown_variables(variables: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables that look like settings of the gateway and are none, each with the nearest name.
-
-    >>> find_unknown_variables({"REFOLD_SERVE_HOTS": "0.0.0.0", "REFOLD_SERVE_SERVICE_HOST": "10.0.0.1"})
-    {'REFOLD_SERVE_HOTS': 'REFOLD_SERVE_HOST'}
-    """
-    known = [*(f"{VARIABLE}{name.upper()}" for name in SERVE_SETTINGS), *_SECRETS.values()]
-    unknown = (
-        name
-        for name in variables
-        if name.startswith(VARIABLE) and name not in known and not _OF_CLUSTER.search(name)
-    )
-    return {name: next(iter(get_close_matches(name, known, 1)), "") for name in unknown}
 
 
 def parse_serve_value(name: str, value: Any, source: str) -> Any:

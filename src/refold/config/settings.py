@@ -31,20 +31,29 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final
 
-from refold.config.serve_settings import read_serve_table, read_serve_variables
-from refold.config.values import SETTINGS, choose_store, derive_settings, hide_password, parse_value
+from refold.config.serve_settings import SERVE_SETTINGS, read_serve_table, read_serve_variables
+from refold.config.values import (
+    OTHER_VARIABLES,
+    SETTINGS,
+    choose_store,
+    derive_settings,
+    hide_password,
+    parse_value,
+)
 from refold.core.compaction.policy import Policy
 from refold.core.models.model_names import parse_model_name
 from refold.core.models.spending_limits import CAP_NAMES
 from refold.core.models.window_overlay import Overlay, apply_overlay, parse_overlay
 from refold.core.models.windows import Window, find_known
-from refold.errors import FormatError, RefoldError
+from refold.errors import FormatError, RefoldError, warn_caller
 
 FILE: Final = "refold.toml"
 NAMES: Final = tuple(SETTINGS)
 """Names of the settings, as the file has them; the environment has them in capitals after `REFOLD_`."""
 KNOB_VARIABLE: Final = "REFOLD_POLICY_"
 """The beginning of a variable that sets a knob: the policy and the knob follow, in capitals."""
+_OF_CLUSTER: Final = re.compile(r"_SERVICE_(HOST|PORT)(_\w+)?$|_PORT(_[0-9]+_(TCP|UDP|SCTP)(_\w+)?)?$")
+"""Variables that Kubernetes sets in every container for a service called refold or refold-serve."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +100,7 @@ class Settings:
 def load(environment: Mapping[str, str] | None = None, folder: Path | None = None) -> Settings:
     """Load the settings of a user who works in this folder."""
     variables = os.environ if environment is None else environment
+    _warn_of_unknown(variables)
     path = find_file(variables, folder or Path())
     settings = Settings() if path is None else parse_settings(_read_text(path), str(path))
     for name in NAMES:
@@ -112,10 +122,37 @@ def default_store(environment: Mapping[str, str] | None = None) -> str | None:
     The file of settings is not read: a library must not change with the folder a program is started in.
     """
     variables = os.environ if environment is None else environment
+    _warn_of_unknown(variables)
     address = variables.get("REFOLD_STORE", "").strip()
     switch = variables.get("REFOLD_MEMORY_ENABLED", "").strip()
     enabled = parse_value("memory_enabled", switch) if switch else None
     return choose_store(address or None, enabled=enabled)
+
+
+def find_unknown_variables(variables: Mapping[str, str]) -> dict[str, str | None]:
+    """Return the variables that look like settings and are none, each with the nearest name.
+
+    >>> find_unknown_variables({"REFOLD_SERVE_HOTS": "0.0.0.0", "REFOLD_SERVE_SERVICE_HOST": "10.0.0.1"})
+    {'REFOLD_SERVE_HOTS': 'REFOLD_SERVE_HOST'}
+    """
+    names = [*NAMES, *(f"serve_{name}" for name in SERVE_SETTINGS)]
+    known = [*(f"REFOLD_{name.upper()}" for name in names), *OTHER_VARIABLES]
+    unknown = (
+        name
+        for name in sorted(variables)
+        if name.startswith("REFOLD_") and not (name in known or _OF_CLUSTER.search(name))
+        if not name.startswith(KNOB_VARIABLE)  # a wrong one is refused
+    )
+    ends = [name[7:] for name in known]  # what all begin with would make any two alike
+    near = {name: get_close_matches(name[7:], ends, 1) for name in unknown}
+    return {name: f"REFOLD_{found[0]}" if found else None for name, found in near.items()}
+
+
+def _warn_of_unknown(variables: Mapping[str, str]) -> None:
+    """Warn of each variable that sets nothing and looks like one that does; others may belong elsewhere."""
+    for name, near in find_unknown_variables(variables).items():
+        if near is not None and variables[name].strip():
+            warn_caller(f"nobody reads {name}; did you mean {near}?")
 
 
 def find_file(variables: Mapping[str, str], folder: Path) -> Path | None:
@@ -226,15 +263,14 @@ def _read_knob_variables(settings: Settings, variables: Mapping[str, str]) -> Se
         return settings
     from refold.policies import presets  # slow to import, and most people set no knob
 
-    for policy in presets.PRESETS:
-        start = f"{KNOB_VARIABLE}{policy.upper()}_"
-        for variable in (name for name in found if name.startswith(start)):
-            try:
-                knob = presets.find_knob(policy, variable.removeprefix(start).lower())
-                knobs = {knob.name: knob.read(variables[variable].strip())}
-            except RefoldError as error:
-                raise FormatError(str(error), path=variable) from None
-            settings = _with_knobs(settings, policy, knobs, variable)
+    for variable in found:
+        policy, _, name = variable.removeprefix(KNOB_VARIABLE).lower().partition("_")
+        try:
+            knob = presets.find_knob(policy, name)
+            knobs = {knob.name: knob.read(variables[variable].strip())}
+        except RefoldError as error:
+            raise FormatError(str(error), path=variable) from None
+        settings = _with_knobs(settings, policy, knobs, variable)
     return settings
 
 

@@ -16,7 +16,7 @@ from refold.cli.output.screen import Screen, Style
 from refold.cli.output.text import align_columns
 from refold.config import settings as config
 from refold.config.serve_settings import SERVE_SETTINGS, VARIABLE
-from refold.config.values import OTHER_VARIABLES, SETTINGS, hide_password
+from refold.config.values import SETTINGS, hide_password
 from refold.policies import presets
 
 EXAMPLES: Final = """\
@@ -76,13 +76,7 @@ def run(args: Namespace, screen: Screen) -> int:
         elif value is not None:
             screen.line(_format_value(value))
         return DONE if args.json or value is not None else REFUSED
-    known = [*(row["variable"] for row in rows.values()), *OTHER_VARIABLES]
-    known += [f"{VARIABLE}{name.upper()}" for name in SERVE_SETTINGS]
-    unknown = {
-        name: next(iter(get_close_matches(name, known, 1)), None)
-        for name in sorted(os.environ)
-        if name.startswith("REFOLD_") and name not in known
-    }
+    unknown = config.find_unknown_variables(os.environ)
     if args.json:
         keys = {name: bool(os.environ.get(name)) for name in KEYS}
         windows = {name: _format_window(window) for name, window in settings.windows.items()}
@@ -90,8 +84,8 @@ def run(args: Namespace, screen: Screen) -> int:
     else:
         screen.line(screen.paint("file", "bold") + f"  {file or 'none'}")
         _show_settings(rows, settings, screen)
-    for name, near in unknown.items():
-        screen.note(f"refold: note: nobody reads {name}" + (f"; did you mean {near}?" if near else ""))
+    for name in (name for name, near in unknown.items() if near is None):  # `load` has named the others
+        screen.note(f"refold: note: nobody reads {name}")
     return DONE
 
 

@@ -20,7 +20,6 @@ from refold.config.serve_settings import (
     INSPECT_TOKEN_VARIABLE,
     SECRET_VARIABLE,
     TOKEN_VARIABLE,
-    find_unknown_variables,
     parse_serve_value,
 )
 from refold.core.compaction.policy import Policy
@@ -83,9 +82,6 @@ def run(args: Namespace, screen: Screen) -> int:
     if args.new_key is not None:
         return _print_key(args.new_key, screen)
     options = _read_options(args)
-    for variable, near in find_unknown_variables(os.environ).items():
-        hint = f"; did you mean {near}?" if near else ""
-        screen.note(f"refold serve: {variable} sets nothing{hint}")
     try:
         from refold.gateway.running import serve
         from refold.gateway.server import Gateway

@@ -184,6 +184,17 @@ def test_a_report_from_before_the_last_compaction_tells_the_model_and_no_size(fi
     assert kept["used"] == sum(kept["breakdown"].values())
 
 
+def test_an_import_is_as_full_as_the_file(files):
+    """Reports are scaled by the count of the model that they are of."""
+    run_cli("import", "task", "claude-code.jsonl", "--store", "sqlite:work.db")
+    measured = run_cli("measure", "claude-code.jsonl", "--json").json
+    with refold.open("task", store="sqlite:work.db", model=measured["model"]) as session:
+        used = session.budget().used
+        estimate = session.log()[-1].value["estimate"]
+        assert estimate == refold.count(session.view()[: len(session.view()) - 1], model=session.model)
+    assert abs(used - measured["used"]) < 0.05 * used
+
+
 def test_in_another_shape_the_messages_alone_are_imported_and_that_is_said(files):
     told = run_cli(
         "import",

@@ -184,7 +184,8 @@ def store_source(name: str, source: "Source | None", file: str) -> tuple[Store, 
             session = open_session(store, name)
             return store, session.import_from(file), len(session.folds())
         transcript, document = source.transcript, source.document
-        session = open_session(store, name, format=document.format)
+        model = None if transcript is None else transcript.model  # by which the last report is compared
+        session = open_session(store, name, format=document.format, model=model)
         if transcript is not None and document.format == transcript.format:
             exported = export_recording(transcript, name)
         elif (listed := read_list(document.messages)) is not None:
@@ -194,7 +195,6 @@ def store_source(name: str, source: "Source | None", file: str) -> tuple[Store, 
             return store, session.state.view.said, 0
         said = session.run_flow(import_exported(session.state, exported, file))
         if transcript is not None and transcript.usages:
-            session.use(model=transcript.model)
             last, reports = transcript.last_usage, [usage for _, usage in transcript.usages]
             session.run_flow(record_reports(session.state, reports, last.messages if last else None))
         return store, said, len(exported.folds)

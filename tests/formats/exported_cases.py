@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from wire_cases import JSON
 
 from refold.core.log.view import Change, MessageRange, Replacement
-from refold.formats.shared.exported import Exported, ExportedFold, view_items
+from refold.formats.shared.exported import Exported, ExportedFold, ExportedReport, view_items
 
 MESSAGES = st.one_of(
     st.builds(lambda text: {"role": "user", "content": text}, st.text(max_size=8)),
@@ -60,8 +60,17 @@ def sessions(draw):
                 folds=tuple(replace(f, standing=f.standing and f.name != away) for f in exported.folds),
             )
     pins = st.lists(st.integers(1, len(said)), max_size=2) if said else st.just([])
+    reports = st.builds(
+        ExportedReport,
+        said=st.integers(0, len(said)),
+        folds=st.integers(0, len(exported.folds)),
+        at=st.floats(0, 2e9),
+        value=st.dictionaries(st.text(max_size=3), st.integers(), max_size=1),
+        about=st.dictionaries(st.text(max_size=3), st.integers(), max_size=1),
+    )
     return replace(
         exported,
+        reports=tuple(draw(st.lists(reports, max_size=2))),
         checkpoints=draw(st.dictionaries(st.text(max_size=3), st.integers(0, len(said)), max_size=2)),
         pins=tuple(draw(pins)),
         system=tuple(draw(st.lists(MESSAGES, max_size=1))),
@@ -104,4 +113,5 @@ def folds(draw, exported, name):
         stages=draw(STAGES),
         at=draw(st.floats(0, 2e9)),
         facts=draw(st.dictionaries(st.text(max_size=3), st.integers(), max_size=1)),
+        about=draw(st.dictionaries(st.text(max_size=3), st.integers(), max_size=1)),
     )

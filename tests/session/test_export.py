@@ -57,6 +57,72 @@ def test_out_and_in_again(shape, form, tmp_path):
         assert session.prepare([*session.view()]).messages
 
 
+def accounts(session):
+    """What was reported and spent, and how full the context is by it."""
+    session.budget()
+    accounting = session.state.accounting
+    own, summaries = accounting.spending.own, accounting.spending.summaries
+    bills = [(bill.at, bill.spent) for bill in accounting.spending.bills]
+    return session.model, session.budget().used, accounting.totals, own, summaries, bills
+
+
+@pytest.mark.parametrize("is_undone", [False, True])
+@pytest.mark.parametrize("form", FORMS)
+def test_reports_and_costs_go_out_and_in_again(form, is_undone, tmp_path):
+    """The import names no model: the last report does."""
+    store = refold.open_store("memory:")
+    with opened(store=store, window=3_000, model="gpt-4o", ask=Scripted(SUMMARY)) as session:
+        for n in range(2, 20, 2):
+            session.prepare(talk(n))
+            session.observe({"usage": {"prompt_tokens": 300 + n, "completion_tokens": 20}})
+        session.compact(target=900)
+        if is_undone:
+            session.unfold()
+        else:
+            session.prepare()
+            session.observe({"usage": {"prompt_tokens": 400, "completion_tokens": 20}})
+    with opened(store=store, window=3_000) as session:
+        first = accounts(session)
+        receipts = [{**fold.receipt, "session": ""} for fold in session.folds()]
+        session.export(tmp_path / "out", form=form)
+    assert first[2].requests == 9 + (not is_undone)
+    assert first[4].calls
+    with opened("again", window=3_000, model=None) as session:
+        session.import_from(tmp_path / "out")
+        assert accounts(session) == first
+        assert [{**fold.receipt, "session": ""} for fold in session.folds()] == receipts
+        session.export(tmp_path / "twice", form=form)
+    with opened("third", window=3_000, model=None) as session:
+        session.import_from(tmp_path / "twice")
+        assert accounts(session) == first
+
+
+@pytest.mark.parametrize(("name", "value"), [("said", 99), ("folds", 1), ("said", -1)])
+def test_a_report_behind_what_is_not_there_is_refused(name, value, tmp_path):
+    with opened() as session:
+        session.prepare(talk(3))
+        session.observe({"usage": {"prompt_tokens": 300, "completion_tokens": 20}})
+        session.export(tmp_path / "out")
+    path = tmp_path / "out" / "refold.json"
+    manifest = json.loads(path.read_text())
+    manifest["reports"][0][name] = value
+    path.write_text(json.dumps(manifest))
+    with opened("again") as session, pytest.raises(RefoldError, match="reports: stands behind"):
+        session.import_from(tmp_path / "out")
+
+
+def test_an_export_of_an_earlier_version_has_no_reports(tmp_path):
+    with opened() as session:
+        session.prepare(talk(3))
+        session.export(tmp_path / "out")
+    path = tmp_path / "out" / "refold.json"
+    manifest = json.loads(path.read_text())
+    del manifest["reports"]
+    path.write_text(json.dumps(manifest))
+    with opened("again") as session:
+        assert session.import_from(tmp_path / "out") == len(talk(3))
+
+
 @pytest.mark.parametrize("form", FORMS)
 def test_an_empty_session_and_a_broken_history(form, tmp_path):
     with opened() as session:

@@ -1,11 +1,11 @@
-"""A session as a value that can be written and read back: every message, every fold, nothing else.
+"""A session as a value that can be written and read back: every message, fold and report, nothing else.
 
 The archive and the tagged list are two ways to write this value; both are read back to an equal one. Messages
 are named by number, from 1. The value never holds a view: what the model sees is computed from the rest.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import pairwise
 from typing import Any, Final
@@ -37,6 +37,21 @@ class ExportedFold:
     """Seconds since the epoch."""
     facts: Mapping[str, Any] = EMPTY
     """Anything else that is known of it, as JSON."""
+    about: Mapping[str, Any] = EMPTY
+    """What making it cost, as the log has it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportedReport:
+    """What a provider reported for a request."""
+
+    said: int
+    folds: int
+    """Numbers of messages and of folds that were there before it."""
+    at: float
+    value: Mapping[str, Any]
+    about: Mapping[str, Any]
+    """The report, and the sums by then, as the log has them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +70,8 @@ class Exported:
     pins: tuple[int, ...] = ()
     system: tuple[Any, ...] = ()
     """The system messages, if they are not among the others."""
+    reports: tuple[ExportedReport, ...] = ()
+    """Oldest first."""
 
     @property
     def view(self) -> tuple[Any, ...]:
@@ -114,6 +131,9 @@ def check(exported: Exported) -> None:
     for name, said in exported.checkpoints.items():
         if not 0 <= said <= length:
             raise FormatError(f"stands behind message #{said} of {length}", path=f"checkpoint {name!r}")
+    for report in exported.reports:
+        if not (0 <= report.said <= length and 0 <= report.folds <= len(exported.folds)):
+            raise FormatError(f"stands behind message #{report.said} of {length}", path="reports")
     for pin in exported.pins:
         if not 1 <= pin <= length:
             raise FormatError(f"there is no message #{pin}", path="pins")
@@ -150,9 +170,11 @@ def to_json(exported: Exported) -> dict[str, Any]:
                 "stages": list(fold.stages),
                 "at": fold.at,
                 "facts": dict(fold.facts),
+                **({"about": dict(fold.about)} if fold.about else {}),
             }
             for fold, changes in zip(exported.folds, _number_changes(exported), strict=True)
         ],
+        "reports": [asdict(report) for report in exported.reports],
     }
 
 
@@ -170,6 +192,7 @@ def from_json(value: Any, said: Sequence[Any], *, where: str) -> Exported:
             checkpoints={name: _expect(count, int) for name, count in checkpoints.items()},
             pins=tuple(_expect(pin, int) for pin in _expect(value["pins"], list)),
             system=tuple(_expect(value["system"], list)),
+            reports=tuple(map(_read_report, _expect(value.get("reports", []), list))),  # older ones have none
         )
     except KeyError as error:
         raise FormatError(f"the field {error} is missing", path=where) from None
@@ -191,8 +214,19 @@ def _read_folds(values: list[Any]) -> tuple[ExportedFold, ...]:
             stages=tuple(_expect(stage, str) for stage in _expect(value["stages"], list)),
             at=float(_expect(value["at"], (int, float))),
             facts=_expect(value["facts"], dict),
+            about=_expect(value.get("about", {}), dict),
         )
         for number, value in enumerate(values, start=1)
+    )
+
+
+def _read_report(value: Any) -> ExportedReport:
+    return ExportedReport(
+        said=_expect(_expect(value, dict)["said"], int),
+        folds=_expect(value["folds"], int),
+        at=float(_expect(value["at"], (int, float))),
+        value=_expect(value["value"], dict),
+        about=_expect(value["about"], dict),
     )
 
 

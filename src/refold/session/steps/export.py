@@ -15,7 +15,7 @@ from refold.core.messages.message import Message
 from refold.core.tokens.counting import Counter
 from refold.errors import RefoldError, warn_caller
 from refold.formats.shared import canonical
-from refold.formats.shared.exported import Exported, ExportedFold
+from refold.formats.shared.exported import Exported, ExportedFold, ExportedReport
 from refold.formats.systems.file_forms import (
     DEFAULT_FORM,
     TAGGED,
@@ -29,8 +29,10 @@ from refold.session.state.session_state import SessionState
 from refold.session.steps.append import commit, mark_entry, message_entries
 from refold.session.steps.context import context_state, warn_listeners
 from refold.session.steps.load import fill_view, load, read_log
-from refold.session.steps.read_entries import fold_messages, system_items
+from refold.session.steps.read_entries import BEGAN, fold_messages, system_items
 
+_COSTS: Final = ("receipt", "spent", "summaries", BEGAN)
+"""What is recorded beside a fold and does not depend on the log that it is in."""
 _ITEM: Final = ("wire", "message")
 """Keys under which a fold keeps a message of its own: in a wire format, or as a value of ours."""
 
@@ -72,6 +74,23 @@ def _to_exported(state: SessionState) -> SessionFlow[Exported]:
         checkpoints={str(redact(name)): place for name, place in view.checkpoints.items()},
         pins=tuple(sorted(view.pins)),
         system=next((tuple(map(redact, entry.value)) for entry in entries if entry.name == view.system), ()),
+        reports=_to_exported_reports(state, entries),
+    )
+
+
+def _to_exported_reports(state: SessionState, entries: Sequence[Entry]) -> tuple[ExportedReport, ...]:
+    report, folds = (
+        state.accounting.report,
+        accumulate((entry.kind == "fold" for entry in entries), initial=0),
+    )
+    # An import writes unfolds and system messages at other places: it could not see what has changed since.
+    stands = {} if report is None or report.holds else {"stands": False}
+    return tuple(
+        ExportedReport(
+            said=entry.said, folds=n, at=entry.at, value=entry.value, about={**entry.beside, **stands}
+        )
+        for entry, n in zip(entries, folds, strict=False)
+        if entry.kind == "usage"
     )
 
 
@@ -92,6 +111,7 @@ def _to_exported_fold(state: SessionState, entry: Entry) -> ExportedFold:
         stages=tuple(value.get("stages", ())),
         at=entry.at,
         facts=redact(facts),
+        about=redact({name: fact for name, fact in entry.beside.items() if name in _COSTS}),
     )
 
 
@@ -163,12 +183,16 @@ def _to_entries(state: SessionState, exported: Exported, items: Sequence[Any]) -
         number = max(number, said)
         parent, at = entries[-1].name if entries else ROOT, state.now()
         if kind == "fold":
-            body, about = _to_fold_body(exported, value, names), {"format": exported.format}
+            body, about = _to_fold_body(exported, value, names), {"format": exported.format, **value.about}
             make = partial(make_entry, "fold", parent=parent, said=number, about=about, at=value.at or at)
             sizes = meter.add_fold(value, number, fold_messages(make(body)))
             tells = body.get("before") or body.get("after") or body.get("trigger") == "repair"
             entry = make(body if tells else body | sizes)
             names[value.name] = entry.name
+        elif kind == "usage":
+            entry = make_entry(
+                kind, value.value, parent=parent, said=number, about=value.about, at=value.at or at
+            )
         else:
             body = {"fold": names[value]} if kind == "unfold" else value
             entry = make_entry(kind, body, parent=parent, said=number, at=at)
@@ -207,7 +231,7 @@ class _Meter:
 
 
 def _order_marks(exported: Exported) -> list[tuple[int, Kind, Any]]:
-    """Return folds and checkpoints, each with the number of messages before it; then unfolds and pins.
+    """Return folds, reports and checkpoints, each with the messages before it; then unfolds and pins.
 
     A checkpoint stands before the folds at the same place, and behind a fold that moved it.
     """
@@ -224,6 +248,8 @@ def _order_marks(exported: Exported) -> list[tuple[int, Kind, Any]]:
             places[moved] = said, number
     bodies = {name: {"name": name, "said": place} for name, place in exported.checkpoints.items()}
     found = folds + [(place, "checkpoint", bodies[name]) for name, place in places.items()]
+    ends = [0, *(place[0] for place, _, _ in folds)]
+    found += [((max(r.said, ends[r.folds]), r.folds), "usage", r) for r in exported.reports]
     marks = [(place[0], kind, value) for place, kind, value in sorted(found, key=lambda mark: mark[0])]
     marks += [(last, "unfold", fold.name) for fold in exported.folds if not fold.standing]
     return marks + [(last, "pin", {"said": pin, "pinned": True}) for pin in exported.pins]

@@ -34,11 +34,13 @@ def test_the_size_of_the_fold_follows_its_words():
     assert refold.validate(chat.session.view(), "openai") == []
 
 
-def test_words_that_are_not_there_change_nothing():
+@pytest.mark.parametrize("old", ["xyzzy", ""])
+def test_words_that_are_not_there_change_nothing(old):
+    """The empty text is in every text, and would put the new words before the summary."""
     chat = folded()
     head = chat.store.head("talk")
     with pytest.raises(RefoldError, match="not where it was"):
-        run(chat, chat.session.folds()[-1].name, "xyzzy", "plugh")
+        run(chat, chat.session.folds()[-1].name, old, "plugh")
     assert chat.store.head("talk") == head
 
 

@@ -179,7 +179,7 @@ def _edit_value(state: SessionState, entry: Entry, old: str, new: str) -> dict[s
 def _replace_text(message: Message, old: str, new: str) -> Message:
     """Return the message with the new text; the same object if it does not hold the old one."""
     parts = tuple(
-        Text(part.text.replace(old, new, 1)) if isinstance(part, Text) and old in part.text else part
+        Text(part.text.replace(old, new, 1)) if isinstance(part, Text) and old and old in part.text else part
         for part in message.parts
     )
     return replace(message, parts=parts, wire=None) if parts != message.parts else message

@@ -480,3 +480,78 @@ def test_a_token_of_letters_is_found(seed, form):
 )
 def test_a_name_that_begins_so_stays(text):
     assert redact_text(text).value == text
+
+
+HASHES = {
+    "bcrypt": "$2b$12$" + made(53),
+    "sha512": "$6$rounds=5000$" + made(8) + "$" + made(86),
+    "apache": "$apr1$" + made(8) + "$" + made(22),
+    "yescrypt": "$y$j9T$" + made(22) + "$" + made(43),
+    "argon2": "$argon2id$v=19$m=65536,t=3,p=4$" + made(22) + "$" + made(43),
+    "django": "pbkdf2_sha256$600000$" + made(12) + "$" + made(43) + "=",
+    "ldap": "{SSHA}" + made(32),
+    "postgres": "SCRAM-SHA-256$4096:" + made(22) + "==$" + made(43) + "=:" + made(43) + "=",
+}
+
+
+@pytest.mark.parametrize("kind", HASHES)
+def test_hashes_of_passwords_are_found(kind):
+    """Whoever has one tries words until one fits."""
+    text = f"root:{HASHES[kind]}:18000:0"
+    (found,) = find_secrets(text)
+    assert text[found.start : found.end].startswith(HASHES[kind])
+    assert find_secrets(text.replace(HASHES[kind], HASHES[kind][:12])) == []
+
+
+WORDS = "swordfish", "geheimnis", "letmein-now", "tr!cky-horse"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "DB_PASSWORD={}",
+        "export PGPASSWORD='{}' && psql",
+        "PGPASSWORD={} psql -h db",
+        "MYSQL_ROOT_PASSWORD: {}",
+        "password={}",
+        "spring.datasource.password={}",
+        "db.internal:5432:prod:app:{}",
+        "*:*:*:app:{}",
+    ],
+)
+@pytest.mark.parametrize("word", WORDS)
+def test_a_password_without_a_digit_is_found_where_only_settings_stand(line, word):
+    text = f"The file:\n{line.format(word)}\nThat is all."
+    assert [text[found.start : found.end] for found in find_secrets(text)] == [word]
+
+
+def test_in_json_a_mark_tells_a_password_from_a_name():
+    assert redact_text('{"password": "openSesame!"}').value == '{"password": "[redacted:password]"}'
+    assert find_secrets('{"password": "current-value", "old_password": "Passwords"}') == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "    password=raw_word,\n    user=user",
+        "user = User(password=hashed)",
+        "password=get_word()\nPASSWORD=settings.WORD\nDB_PASSWORD=$WORD",
+        "PASSWORD=changeme\nPASSWORD=password\nDB_PASSWORD=<yours>\nDB_PASSWORD=YOUR_PASSWORD",
+        "password=required\npassword: optional",
+        "src/main.c:54:12:error:something\nhttp://db:5432/name",
+        "that cost $6 and $2b, {SHA} and pbkdf2_sha256$ are names",
+    ],
+)
+def test_names_and_placeholders_of_passwords_stay(text):
+    assert find_secrets(text) == []
+
+
+@pytest.mark.parametrize("between", ["\n", "\r\n", "\n    "])
+def test_the_rest_of_a_broken_key_goes_with_it(between):
+    key = "sk-ant-api03-" + made(90)
+    text = f"use {key[:50]}{between}{key[50:]}\nand go on with commit {made(40, '0123456789abcdef')}"
+    (found,) = find_secrets(text)
+    assert text[found.start : found.end] == f"{key[:50]}{between}{key[50:]}"
+    for after in ("and_then_the_text_goes_on", made(40, "0123456789abcdef"), "ClassNameOfSomething: yes"):
+        (found,) = find_secrets(f"use {key}\n{after}\n")
+        assert found.end == 4 + len(key)

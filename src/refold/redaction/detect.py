@@ -24,6 +24,11 @@ from refold.redaction.secret_shapes import RANDOM_BITS, Secret, entropy, find_sh
 _SHORTEST: Final = 6
 """Characters; nothing shorter is taken for a secret. Shorter words with a digit are mostly names (`v1.2`)."""
 _RUN: Final = re.compile(r"[A-Za-z0-9_-]*+")
+_REST: Final = re.compile(
+    r"\r?\n[ \t]{0,40}((?=[a-z0-9_-]{0,200}[A-Z])(?=[A-Z0-9_-]{0,200}[a-z])"
+    r"[A-Za-z0-9_-]{12,200}+)(?=[\s\"'`]|$)"
+)
+"""The rest of a key that a narrow screen broke, alone in the next line; a commit or an id has no capitals."""
 
 _LETTERS: Final = re.compile(
     r"(?<![A-Za-z0-9_])hf_(?=[a-z]{0,33}[A-Z])(?=[A-Z]{0,33}[a-z])[A-Za-z]{34}(?![A-Za-z0-9_])"
@@ -221,7 +226,9 @@ def _find_keys(text: str, library: _Library) -> Iterator[Secret]:
             at = 0
             while match := rule.pattern.search(text, at):
                 at = _RUN.match(text, match.end()).end()  # type: ignore[union-attr]
+                rest = _REST.match(text, at)
                 if _looks_random(match[0]):
+                    at = rest.end() if rest and _looks_random(rest[1]) else at
                     yield Secret(match.start(), at, rule.kind)
     for match in _LETTERS.finditer(text) if "hf_" in text else ():
         if entropy(match[0]) >= _LETTERS_LIMIT:

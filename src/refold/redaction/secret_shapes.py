@@ -51,6 +51,32 @@ _VARIABLE: Final = re.compile(
     rf"(?<![A-Za-z0-9_])[A-Z0-9_]{{0,60}}(?:PASSWORD|PASSWD|PASS|SECRET|TOKEN)={_VALUE}"
 )
 """A variable of the environment: no code stands there, so that also a short or regular value is a secret."""
+_WORD: Final = re.compile(
+    r"(?m)(?:(?<![A-Za-z0-9_.])[A-Z0-9_]{0,60}(?:PASSWORD|PASSWD)="
+    r"|^[A-Z0-9_]{0,60}(?:PASSWORD|PASSWD):[ \t]{1,8}|^[a-z0-9_.-]{0,60}(?:password|passwd)=)[\"']?"
+    rf"(?!{_NO_VALUE})([A-Za-z][^\s\"'`\\<>;&|(){{}}\[\],.]{{6,100}}+)(?=[\"']?(?:\s|$))"
+)
+"""A password without a digit, where only settings stand: in a variable of the environment, or in a file of
+settings at the beginning of a line."""
+_QUOTED: Final = re.compile(
+    r"(?i)(?:password|passwd)\\{0,8}[\"'][ \t]{0,8}:[ \t]{0,8}\\{0,8}[\"'](?=[A-Za-z-]{0,99}[!@#%^*+?~])"
+    r"([A-Za-z!@#%^*+?~-]{8,100})(?=\\{0,8}[\"'])"
+)
+"""The same in JSON, where a mark tells it from a name."""
+_PGPASS: Final = re.compile(
+    r"(?m)^(?:[A-Za-z0-9.-]{1,253}|\*):(?:54[0-9]{2}|6432|6543|\*):[^\s:]{1,63}:[^\s:]{1,63}:((?:[^\s:\\]|\\.){4,100})$"
+)
+"""A line of PostgreSQL's file of passwords: host, port, database, user."""
+_HASH: Final = re.compile(
+    r"\$(?:2[abxy]?\$[0-9]{2}\$[./A-Za-z0-9]{53}"
+    r"|(?:1|5|6|apr1)\$(?:rounds=[0-9]{1,9}\$)?[./A-Za-z0-9]{1,16}\$[./A-Za-z0-9]{22,86}"
+    r"|y\$[./A-Za-z0-9]{1,20}\$[./A-Za-z0-9]{1,86}\$[./A-Za-z0-9]{43}"
+    r"|argon2(?:id|i|d)\$v=[0-9]{1,3}\$m=[0-9]{1,9},t=[0-9]{1,9},p=[0-9]{1,9}\$[A-Za-z0-9+/]{8,100}\$[A-Za-z0-9+/]{16,200})"
+    r"|(?:pbkdf2_sha[0-9]{1,3}|scrypt|SCRAM-SHA-256)\$[0-9]{1,9}[$:][^\s$:\"']{1,64}\$[A-Za-z0-9+/=:$]{20,200}"
+    r"|\{(?:S?SHA|S?MD5|SSHA256|SSHA512)\}[A-Za-z0-9+/=]{20,120}"
+)
+"""The hash of a password: whoever has it tries words until one fits."""
+_HASH_HINTS: Final = ("$1$", "$2", "$5$", "$6$", "$y$", "$a", "_sha", "scrypt$", "scram-", "{s", "{md5}")
 _LINE: Final = re.compile(
     r"(?im)^[ \t]{0,40}(?:-[ \t]{1,4})?[\w.-]{0,40}(?:password|passwd):[ \t]{1,8}(?!pass|pwd)"
     r"([^\s\"'`,;<>(){}\[\]\\]{6,100})[ \t\r]*$"
@@ -96,7 +122,7 @@ _PROSE_HINTS: Final = (
     *("password", "passphrase", "pass phrase", "passcode", "passwort", "kennwort"),
     *("mot de", "contrase", "senha"),
 )
-_SAID: Final = (
+_SAID: Final[tuple[tuple[re.Pattern[str], tuple[str, ...]], ...]] = (
     (_PROSE, _PROSE_HINTS),
     (_OPTION, ("-u", "--user")),
     (_NETRC, ("login",)),
@@ -108,6 +134,14 @@ _SAID: Final = (
     (_SIGNATURE, ("sig=", "signature=")),
 )
 """Patterns, each with texts of which one must occur in lower case; that is quicker than the pattern."""
+_WITHOUT_DIGIT: Final[tuple[tuple[re.Pattern[str], tuple[str, ...]], ...]] = (
+    (_WORD, ("password", "passwd")),
+    (_QUOTED, ("password", "passwd")),
+    (_PGPASS, (":54", ":6432:", ":6543:", ":*:")),
+)
+"""The same for passwords that need no digit."""
+_NAME: Final = re.compile(r"(?i)pass|pwd|example|your|change|dummy|test|value|string|required|optional")
+"""A name or a description in place of a password."""
 _NAMES: Final = ("token", "secret", "credential")
 _TRAILING: Final = ".,;:!?)]}\"'`”"
 
@@ -149,8 +183,14 @@ def _find_passwords(text: str, lower: str) -> Iterator[Secret]:
             value = text[start:end]
             if len(value) >= 4 and _is_mixed(value) and not _MADE_UP.search(value):
                 yield Secret(start, end, "password")
+    for pattern, hints in _WITHOUT_DIGIT:
+        for match in pattern.finditer(text) if any(hint in lower for hint in hints) else ():
+            if not _NAME.search(match[1]) and not _MADE_UP.search(match[1]):
+                yield Secret(*match.span(1), "password")
     for match in _PHRASE.finditer(text) if "phrase" in lower else ():
         yield Secret(*match.span(1), "password")
+    for match in _HASH.finditer(text) if any(hint in lower for hint in _HASH_HINTS) else ():
+        yield Secret(*match.span(), "password-hash")
 
 
 def _find_cards(text: str) -> Iterator[Secret]:

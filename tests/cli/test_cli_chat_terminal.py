@@ -188,6 +188,27 @@ def test_a_paste_during_an_answer_is_whole_and_waits(provider, chat):
     assert provider.seen[1].json["messages"][-1]["content"] == f"{pasted} word"
 
 
+def test_a_paste_behind_a_question_is_whole_too(provider, chat, tmp_path):
+    """The line of a question switches the marks around a paste off when it ends."""
+    (tmp_path / ".env").write_text("PASSWORD=hunter2\n")
+    gate = threading.Event()
+    reads = calls(("read_file", {"path": ".env"}))
+    provider.script = [reads, tells("One word", gate=gate), tells("Thanks.")]
+    with chat("--store", "memory:") as terminal:
+        ready(terminal)
+        terminal.enter("look")
+        terminal.expect(r"which may hold secrets\? \[no/yes\]")
+        terminal.enter("no")
+        terminal.expect(r"One\n[^\n]*· answer")
+        assert terminal.raw.rindex("\x1b[?2004h") > terminal.raw.rindex("\x1b[?2004l")
+        terminal.type("\x1b[200~first\rlast\x1b[201~")
+        gate.set()
+        terminal.expect(r"  last\n+.*% of the 6K room")
+        terminal.enter(" word")
+        terminal.expect("Thanks.")
+    assert provider.seen[2].json["messages"][-1]["content"] == "first\nlast word"
+
+
 def test_a_compaction_is_taken_changed_left_and_cancelled(provider, chat):
     summary = "## Goal\nMend the harbour wall before winter.\n\n## Done\nThe wall was measured."
     asked = [tells(LONG), tells(LONG), tells(LONG)]

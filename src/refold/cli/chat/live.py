@@ -31,6 +31,8 @@ from refold.cli.output.text import clean
 from refold.core.compaction.budget import Budget
 
 _STYLE: Final = Style.from_dict({"bottom-toolbar": "noreverse"})
+_PASTE_MARKS: Final = "\x1b[?2004h"
+"""Asks a terminal for marks around what is pasted."""
 WIDE: Final = 90
 """Columns from which on the bar of the toolbar is drawn in full; the session's name fits beside it."""
 
@@ -43,7 +45,7 @@ class LiveInterface:
     def __init__(self, screen: Screen, history: Path | None) -> None:
         self.screen = screen
         self._conversation: Conversation | None = None
-        self._interrupted_once = False
+        self._interrupted_once = self._is_answering = False
         self._toolbar: Callable[[int], str] | None = None
         self._answer: Answer | PlainAnswer | None = None
         self._console = Console(
@@ -149,9 +151,11 @@ class LiveInterface:
     def during_turn(self) -> Iterator[None]:
         """Keep what is typed meanwhile for the next line, and print the rest of the answer in the end."""
         with _hold_keys(self.screen.out):
+            self._is_answering = True
             try:
                 yield
             finally:
+                self._is_answering = False
                 self._end_answer()
 
     def _end_answer(self) -> None:
@@ -184,6 +188,9 @@ class LiveInterface:
                 word = self._questions.prompt(f"{clean(question)} [{'/'.join(answers)}] ")
             except EOFError:
                 return answers[0]
+            finally:
+                if self._is_answering and self.screen.out is not None:  # a prompt switches the marks off
+                    self.screen.out.write(_PASTE_MARKS)
             if (answer := match_answer(word, answers)) is not None:
                 return answer
             if takes_lines:
@@ -254,7 +261,7 @@ def _hold_keys(out: TextIO | None) -> Iterator[None]:
     lines, keys = termios.ICRNL, termios.ECHO | termios.ICANON | termios.IEXTEN
     held = [before[0] & ~lines, *before[1:3], before[3] & ~keys, *before[4:]]
     termios.tcsetattr(sys.stdin, termios.TCSADRAIN, held)
-    out.write("\x1b[?2004h")
+    out.write(_PASTE_MARKS)
     try:
         yield
     finally:

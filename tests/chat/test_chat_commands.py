@@ -15,6 +15,8 @@ from refold import presets
 from refold.chat import commands, commands_show, tools
 from refold.chat.commands import COMMANDS, Leave, Retry
 from refold.chat.display import context_line, context_warning, format_tokens
+from refold.core.models.prices import Spent
+from refold.session.state.accounting import SpendingTotals
 from refold.stores import open_store
 
 SUMMARY = (
@@ -568,6 +570,15 @@ def test_cost_tells_tokens():
     text = do(chat, "/cost")
     assert "requests  2" in text
     assert "folds  0" in text
+
+
+def test_cost_says_how_many_requests_have_no_price():
+    """A session of a provider goes on with an own server: what it cost is not the price of all."""
+    chat = filled(2)
+    assert "spent  no price known  2 requests" in do(chat, "/cost")
+    own = Spent(calls=3, dollars=1.5, unpriced=2)
+    chat.session.state.accounting.replace_spending(SpendingTotals(own=own))
+    assert "spent  $1.5000  3 requests, 2 of them without a price" in do(chat, "/cost")
 
 
 def test_cost_says_so_where_no_usage_is_reported():

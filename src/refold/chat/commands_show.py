@@ -73,7 +73,8 @@ def cost(conversation: Conversation, _: str) -> None:
     for name, spent in (("spent", own), ("for summaries", stats.summaries)):
         if spent.calls:
             dollars = "no price known" if spent.dollars is None else f"${spent.dollars:,.4f}"
-            rows.append((name, dollars, format_count(spent.calls, "request")))
+            rest = f", {spent.unpriced:,} of them without a price" if spent.dollars and spent.unpriced else ""
+            rows.append((name, dollars, format_count(spent.calls, "request") + rest))
     conversation.ui.show(Table(tuple(rows), "lrl"))
 
 

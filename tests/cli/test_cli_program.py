@@ -49,6 +49,7 @@ def test_no_command_tells_what_to_begin_with():
         (["--zzz"], "there is no option --zzz"),
         (["measure", "none.json"], "there is no file none.json"),
         (["measure", "."], "is a directory"),
+        (["measure", ""], "the empty name is a directory: name a file in it"),  # "$FILE" that is not set
         (["measure", "empty.json"], "is empty: expected"),
         (["measure", "comma.json"], "comma.json: is not JSON: Expecting value at line 2 column 4"),
         (["measure", "garbage.json"], "is not text"),

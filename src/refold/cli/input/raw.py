@@ -32,7 +32,7 @@ def read_raw(name: str, screen: Screen) -> bytes:
         with Path(name).open("rb") as file:
             return _read_blocks(file, name, screen)
     except IsADirectoryError:
-        raise WrongUse(f"{name} is a directory: name a file in it") from None
+        raise WrongUse(f"{name or 'the empty name'} is a directory: name a file in it") from None
     except FileNotFoundError:
         raise WrongUse(f"there is no file {name}") from None
     except OSError as error:

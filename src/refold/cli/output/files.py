@@ -29,7 +29,7 @@ def choose_destination(out: str | None, source: Path | None, *, in_place: bool =
         return None
     path = Path(os.path.realpath(out))
     if path.is_dir():
-        raise WrongUse(f"{out} is a directory: name a file in it")
+        raise WrongUse(f"{out or 'the empty name'} is a directory: name a file in it")
     if source is not None and path.exists() and path.samefile(source):
         raise WrongUse(f"{out} is the input itself: use --in-place to replace it (a backup is kept)")
     return path

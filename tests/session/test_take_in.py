@@ -648,6 +648,19 @@ def test_a_list_may_change_its_format_between_two_turns(changes_to):
         assert [entry.said for entry in session.log(kinds=["said"])] == [1, 2, 3, 4, 5, 6, 7]
 
 
+def test_words_with_a_call_are_not_those_words_alone_in_another_format():
+    """The Responses API has the call in an item of its own, and does not read the one beside the words."""
+    words, rest = reply("I will look."), [reply("Seen."), user("Go on.")]
+    tool = {"role": "tool", "tool_call_id": "c3", "content": "nothing"}
+    call = {"type": "function_call", "call_id": "c3", "name": "look", "arguments": "{}"}
+    output = {"type": "function_call_output", "call_id": "c3", "output": "nothing"}
+    changed = [user("look"), words, call, output, *rest]
+    with refold.open("changed", store="memory:", window=100_000) as session:
+        session.prepare([user("look"), {**OPENAI_CALL, **words}, tool, *rest])
+        assert session.prepare(changed).messages == changed
+        assert [entry.value for entry in session.log(kinds=["said"])] == changed
+
+
 def test_thinking_blocks_between_calls_of_openai_change_no_format():
     """Frameworks put them there; the format of the calls reads such a message, and carries the block."""
     tool = {"role": "tool", "tool_call_id": "c3", "content": "nothing"}

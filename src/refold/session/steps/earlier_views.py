@@ -30,6 +30,7 @@ _WRITTEN_ANEW: Final = frozenset(
     | {"function_call", "arguments"}
 )
 """Fields of a message that the formats read in more than one form, or that do not count."""
+_CALLS: Final = ("tool_calls", "function_call")
 _RESULTS: Final = frozenset({"functionResponse", "function_response", "toolResult"})
 """Fields of parts that hold a result: Gemini, Converse."""
 _CHANGES: Final[frozenset[Kind]] = frozenset({"fold", "unfold"})
@@ -183,7 +184,12 @@ def is_same(wire: Format, old: Any, new: Any, number: int) -> bool:
 
 
 def _agree(old: dict[str, Any], new: dict[str, Any]) -> bool:
-    """True if no field that both have tells them apart; formats do not read all, such as spoken answers."""
+    """True if no field that both have tells them apart; formats do not read all, such as spoken answers.
+
+    Calls that only one of them has do: the format of now does not read those of a list in another one.
+    """
+    if any(map(old.get, _CALLS)) != any(map(new.get, _CALLS)):
+        return False
     fields = (old.keys() & new.keys()) - _WRITTEN_ANEW
     alone = ({name: message[name] for name in fields} for message in (old, new))
     return len({write_normal_form(message, 0) for message in alone}) == 1

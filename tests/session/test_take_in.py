@@ -733,6 +733,16 @@ def test_a_talk_may_go_on_behind_a_system_message(before, tmp_path):
         assert session.prepare().messages == whole
 
 
+@pytest.mark.parametrize("before", ["gemini", "converse"])
+@pytest.mark.parametrize("turns", [0, 1])
+def test_a_talk_may_get_a_system_message_and_no_other(before, turns, tmp_path):
+    """Every message is stored in a format that cannot read it; the session must stay readable."""
+    whole = [{"role": "system", "content": "Be kind."}, *boat_talk(turns)]
+    for messages in ([*write_in(before, boat_talk(1))], whole, None):
+        with refold.open("k", store=f"sqlite:{tmp_path}/log.db", window="100k") as session:
+            assert session.prepare(messages).messages == (messages or whole)
+
+
 def test_calls_of_openai_behind_a_talk_of_gemini_make_no_mixed_view():
     said = boat_talk(1)
     whole = [*said[:2], OPENAI_CALL, {"role": "tool", "tool_call_id": "c3", "content": "nothing"}, *said[1:]]

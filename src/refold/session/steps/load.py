@@ -482,7 +482,7 @@ def fill_view(state: SessionState, system: Sequence[Any], wire: Format | None = 
         )
     last = said.get(view.said)
     position.set_tip(ROOT if last is None else last.name)
-    wire = wire or _find_wire(state, last)
+    wire = wire or _find_wire(state, last, system)
     shown_messages = {
         name: show_messages(state, messages, wire.name) for name, messages in position.fold_messages.items()
     }
@@ -548,11 +548,15 @@ def _other_format(state: SessionState, stored: str, wire: Format) -> FormatError
     return FormatError(f"{holds}, which cannot be read as {wire.name!r}: {advice}")
 
 
-def _find_wire(state: SessionState, last: Entry | None) -> Format:
-    """Return the format of the conversation, as the settings or its last message tell it."""
+def _find_wire(state: SessionState, last: Entry | None, system: Sequence[Any] = ()) -> Format:
+    """Return the format of the conversation, as the settings or its last message tell it.
+
+    system   system messages in front; they may have come later, with the same words in another format
+    """
     if state.settings.format is not None:
         return formats.get(state.settings.format)
-    return state.wire if last is None else formats.get(last.beside.get("format", formats.DEFAULT))
+    wire = state.wire if last is None else formats.get(last.beside.get("format", formats.DEFAULT))
+    return wire if formats.may_read(wire, system) else formats.detect(system)
 
 
 def read_log(

@@ -4,7 +4,7 @@ import asyncio
 import warnings
 
 import pytest
-from talks import Clock, reply, talk, user
+from talks import Clock, reply, talk, user, values, wired
 
 import refold
 from refold.errors import LogCorrupt, RefoldWarning, StoreBusy, StoreError, StoreFull, StoreUnsure
@@ -316,6 +316,21 @@ def test_a_new_session_begins_with_the_list(store):
     assert session.prepare(messages).messages == messages
     assert said(session) == stored(store) == messages
     assert not list(store.check())
+
+
+@pytest.mark.parametrize("shape", ["anthropic", "responses"])
+def test_a_list_that_begins_again_is_read_in_its_format(store, shape):
+    """What came since the last list is plain, and tells no format."""
+    said = wired(values(2), shape)
+    session = opened(store, window=100_000)
+    for messages in (said, said[:-1]):  # behind the second list there may be more in the store
+        session.prepare(messages)
+    store.fails = "all"
+    longer = [*said[:-1], user("another question"), reply("an answer"), user("the next one")]
+    assert session.prepare(longer).messages == longer
+    store.fails = ""
+    session.prepare(longer)
+    assert [entry.value for entry in session.log(kinds=["said"])] == longer
 
 
 def test_a_new_session_in_an_empty_store_keeps_everything(store, session):

@@ -148,6 +148,7 @@ class SessionState:
         self.position.begin_again()
         self.loaded = self.new_view(self.wire)
         self.caller.hold_said([])
+        self.caller.forget_objects()  # the whole list tells its format, not what came since
         self.accounting.restore_folds({})
         return True
 

@@ -303,6 +303,13 @@ def test_only_known_hosts_are_answered(gateway, upstream, host, status):
     assert len(upstream.seen) == (status == 200)
 
 
+@pytest.mark.parametrize(("host", "status"), [("Gate.example:8443", 200), ("gate.example:8444", 403)])
+def test_a_host_may_be_allowed_with_its_port(upstream, host, status):
+    """The page /inspect takes the same list, and compares ports."""
+    with running_gateway(upstream, allow_hosts=("gate.example:8443",)) as gateway:
+        assert send(gateway, "POST", "/v1/messages", b"{}", [("Host", host)]).status == status
+
+
 def test_two_hosts_are_refused(gateway, upstream):
     headers = [("Host", "localhost"), ("Host", "localhost")]
     assert send(gateway, "POST", "/v1/messages", b"{}", headers).status == 400

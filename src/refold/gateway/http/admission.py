@@ -52,5 +52,5 @@ def _check_host(hosts: list[str], options: GatewayOptions) -> None:
     if options.token and not options.allow_hosts and not is_loopback(options.host):
         return  # behind a load balancer of any name; who has the token is no page
     allowed = {*LOOPBACK_NAMES, options.host.lower(), *(name.lower() for name in options.allow_hosts)}
-    if match[1].lower() not in allowed:
+    if allowed.isdisjoint((match[0].lower(), match[1].lower())):  # with and without the port
         raise Refusal(403, "host", "the gateway is not called by this name: allow_hosts lists further ones")

@@ -26,7 +26,7 @@ from talks import (
 )
 
 import refold
-from refold import formats
+from refold import Message, Text, ToolCall, ToolResult, formats
 from refold.errors import FormatError
 from refold.testing import Scripted
 from sample_sizes import few_or_all, sample
@@ -646,6 +646,28 @@ def test_a_list_may_change_its_format_between_two_turns(changes_to):
         session.prepare(*lists.values())
         assert session.prepare(changed).messages == changed
         assert [entry.said for entry in session.log(kinds=["said"])] == [1, 2, 3, 4, 5, 6, 7]
+
+
+@pytest.mark.parametrize("policy", ["refold", "opal"])
+@pytest.mark.parametrize("shape", ["openai", "anthropic", "responses", "gemini"])
+@pytest.mark.parametrize("comes", ["in its place", "late"])
+def test_the_result_of_a_call_that_was_given_up_is_shown_when_it_comes(shape, comes, policy):
+    """The user spoke while a tool ran, so that words of ours stand for its result; then it comes."""
+    call = Message("assistant", (Text("I look."), ToolCall("c3", "look", {})))
+    own = Message("tool", (ToolResult("c3", (Text("the result itself"),), name="look"),))
+    front = wired([Message("user", "look"), call], shape)
+    hurry, result, back = (
+        wired([each], shape) for each in (Message("user", "hurry"), own, Message("assistant", "Seen."))
+    )
+    whole = [*front, *hurry, *result] if comes == "late" else [*front, *result, *hurry]
+    with refold.open("k", store="memory:", window="100k", policy=policy, format=shape) as session:
+        assert "the result itself" not in str(session.prepare([*front, *hurry]).messages)
+        for messages in (whole, [*whole, *back], [*whole, *back, *hurry]):
+            sent = session.prepare(messages).messages
+            assert refold.validate(sent, shape) == []
+            results = [part.text for each in formats.get(shape).parse(sent) for part in each.results]
+            assert results == ["the result itself"]
+            assert comes == "late" or sent == messages
 
 
 def test_words_with_a_call_are_not_those_words_alone_in_another_format():

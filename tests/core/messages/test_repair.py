@@ -233,6 +233,30 @@ def test_a_second_answer_is_dropped_and_the_first_wins():
         assert done.results == 1
 
 
+@pytest.mark.parametrize("wire", ALL, ids=lambda wire: wire.name)
+@pytest.mark.parametrize(
+    "missing", [MISSING, MissingTexts("[lost]"), MissingTexts(folded=MissingTexts("[lost]"))], ids=str
+)
+def test_a_result_of_ours_gives_way_to_the_tools_own(wire, missing):
+    """It was put in for a call that nobody seemed to answer, and the answer comes late."""
+    both = calls(call_part("f", id="a"), call_part("g", id="b"))
+    before = [user("go"), both, user("hurry"), call("h", id="c"), result("c", "z")]
+    mended = repair_tool_pairs(before, shape=wire, missing=missing.choose(compacted=True)).messages
+    late = [*mended, user("later"), result("b", "own"), result("b", "again"), assistant("done")]
+    done = repair_tool_pairs(late, shape=wire, missing=missing)
+    results = {part.call_id: part.text for message in done.messages for part in message.results}
+    assert results == {"a": missing.choose(compacted=True).result, "b": "own", "c": "z"}
+    assert loose_ends(done.messages) == []
+    assert repair_tool_pairs(done.messages, shape=wire, missing=missing).messages is done.messages
+    assert any(message is mended[-1] for message in done.messages)
+
+
+def test_of_two_results_of_ours_one_stays():
+    """It may be the last word of a list, whose call is not open again for it."""
+    twice = [call("f", id="a"), result("a", MISSING.result), result("a", MISSING.result)]
+    assert len(repair_tool_pairs(twice).messages) == 2
+
+
 def test_of_two_strays_with_one_id_the_first_stays():
     done = repair_tool_pairs([result("x", "1"), result("x", "2")]).messages
     assert [message.text or message.parts[0].text for message in done[1:]] == ["1"]

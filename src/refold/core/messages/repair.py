@@ -2,8 +2,8 @@
 
 A correct cut needs no repair. This is deterministic and idempotent, and returns the same list if nothing was
 wrong. A dead call gets a result that says so. A stray result gets a call, or leaves. A result in the wrong
-place moves behind its call. Of two results of one call the first wins. Reasoning that led to nothing leaves,
-and so does an approval of a request that is not there.
+place moves behind its call. Of two results of one call the first wins; one of ours gives way to the tool's
+own. Reasoning that led to nothing leaves, and so does an approval of a request that is not there.
 """
 
 from collections.abc import Mapping, Sequence
@@ -58,7 +58,7 @@ def repair_tool_pairs(
     links: Links | None = None,
 ) -> RepairedPairs:
     """Put a result behind every dead call and a call before every stray result, as the format wants it."""
-    messages, links = _drop_lone_items(messages, shape, links)
+    messages, links = _drop_stand_ins(*_drop_lone_items(messages, shape, links), missing)
     waiting = open_calls(messages, links, across_messages=shape.results_anywhere)
     dead = {place: call for place, call in links.unanswered.items() if place[0] not in waiting}
     misplaced = _find_misplaced(messages, links, shape)
@@ -121,6 +121,27 @@ def _drop_lone_items(
         messages = [message for at, message in enumerate(messages) if at not in lone]
         links = link(messages)
     return messages, links
+
+
+def _drop_stand_ins(
+    messages: Sequence[Message], links: Links, missing: MissingTexts
+) -> tuple[Sequence[Message], Links]:
+    """Return the list without results of ours for calls that have another one as well, linked."""
+    texts = {one.result for one in (MISSING, missing, missing.folded) if one is not None}
+    late = {result.call_id for result in links.orphans.values() if result.text not in texts}
+
+    def stays(part: Part) -> bool:
+        return not (isinstance(part, ToolResult) and part.call_id in late and part.text in texts)
+
+    if not late or all(stays(messages[index].parts[place]) for index, place in links.answers):
+        return messages, links
+    pairs = [(message, tuple(filter(stays, message.parts))) for message in messages]
+    kept = [
+        message if left == message.parts else replace(message, parts=left)
+        for message, left in pairs
+        if left or not message.parts
+    ]
+    return kept, link(kept)
 
 
 def _find_misplaced(messages: Sequence[Message], links: Links, shape: Shape) -> list[Place]:

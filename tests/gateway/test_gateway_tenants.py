@@ -2,8 +2,10 @@
 
 import hashlib
 import hmac
+import json
 import logging
 import os
+from types import SimpleNamespace
 
 import pytest
 from client_bodies import ClaudeCode, Opencode
@@ -65,6 +67,22 @@ def test_equal_histories_of_two_keys_are_two_sessions(upstream, address):
         count = client.count(STEPS)
         assert play(gateway, count, "sk-ann").header("x-refold-fold") == "ready"
         assert play(gateway, count, "sk-eve").header("x-refold-fold") == "none"
+
+
+def test_no_time_tells_which_system_prompt_another_tenant_has(upstream, monkeypatch):
+    """What is remembered of system prompt and tools saves their reading for their own tenant alone."""
+    read = []
+    monkeypatch.setattr(
+        "refold.gateway.history.memo.json",
+        SimpleNamespace(loads=lambda text: read.append(len(text)) or json.loads(text)),
+    )
+    client = ClaudeCode(words=500)
+    counts = []
+    with running_gateway(upstream, by_key("memory:")) as gateway:
+        for key in ("sk-ann", "sk-ann", "sk-bob"):
+            play(gateway, client.request(STEPS), key)
+            counts.append(len(read))
+    assert counts == [2, 2, 4]
 
 
 @pytest.mark.parametrize("scheme", ["sqlite:{}/sessions.db", "jsonl:{}/sessions"])

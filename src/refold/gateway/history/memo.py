@@ -101,11 +101,11 @@ class MessageMemo:
                 answer = len(values) - 1
         return NamedHistory(values, fixed, names, answer, read)
 
-    def read_field(self, raw: msgspec.Raw | None) -> Any:
+    def read_field(self, raw: msgspec.Raw | None, tenant: str = "") -> Any:
         """Return the value of a field such as the tools: the same object while its bytes are the same."""
         if raw is None:
             return None
-        key = ("", "", bytes(raw))
+        key = (tenant, "", bytes(raw))
         known = self._young.get(key) or self._find(key)
         if known is None:
             known = KnownMessage("", json.loads(key[2]), is_system=False, is_answer=False, size=len(key[2]))

@@ -1,6 +1,7 @@
 """A conversation played under policies, windows and prices."""
 
 from dataclasses import replace
+from functools import cache
 
 import pytest
 from talks_to_replay import MODEL, agent, reported
@@ -14,6 +15,12 @@ from refold.replay import NONE, Recorded, play
 
 PRICE = find_price(MODEL)
 LONG = agent(60)
+
+
+@cache
+def play_long(**options):
+    """The long talk under the default policy: a run is frozen, and tests look at one and the same."""
+    return play(LONG, "refold", window=16_000, **options)
 
 
 def bill(turn, price=PRICE):
@@ -36,7 +43,7 @@ def test_without_compaction_everything_before_is_read_from_the_cache():
 
 
 def test_a_session_folds_where_its_policy_says_so():
-    run = play(LONG, "refold", window=16_000, summaries="passed over")
+    run = play_long(summaries="passed over")
     assert run.folds
     assert not run.over
     assert run.peak < 12_000 < play(LONG, NONE, window=16_000).peak
@@ -56,7 +63,7 @@ def test_a_request_is_over_where_the_model_takes_in_less_than_its_window_has():
 
 
 def test_the_turns_that_came_are_those_until_the_next_fold():
-    run = play(LONG, "refold", window=16_000)
+    run = play_long()
     ends = [*(fold.turn for fold in run.folds[1:]), len(run.turns) + 1]
     assert [fold.turns_came for fold in run.folds] == [
         end - fold.turn for fold, end in zip(run.folds, ends, strict=True)
@@ -103,7 +110,7 @@ def test_whoever_is_handed_over_is_asked():
 
 
 def test_facts_are_what_is_used_again_and_still_in_view():
-    keeps = play(LONG, "refold", window=16_000, summaries="passed over")
+    keeps = play_long(summaries="passed over")
     forgets = play(
         LONG, presets.get("codebuddy", context_window=16_000), window=16_000, summaries="passed over"
     )
@@ -159,7 +166,7 @@ def test_what_is_told_on_the_way():
 
 
 def test_a_run_as_plain_data():
-    data = play(LONG, "refold", window=16_000).as_dict()
+    data = play_long().as_dict()
     assert data["totals"]["folds"] == len(data["folds"])
     assert {"turns_needed", "turns_came", "paid", "kept"} <= set(data["folds"][0])
     assert len(data["turns"]) == data["totals"]["requests"]

@@ -71,6 +71,14 @@ def pytest_collection_finish():
     TRACING.forget_results()
 
 
+def pytest_sessionfinish(session):
+    """Fail where a room is not covered, also if every test passed."""
+    uncovered = TRACING.find_uncovered()
+    if uncovered:
+        session.config.get_terminal_writer().write(f"\n{uncovered}")
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item, nextitem):
     done = yield

@@ -8,6 +8,7 @@ that is not covered is traced to the end, so that the report is the same.
 
 import functools
 import importlib
+import io
 import os
 import pkgutil
 import sys
@@ -24,18 +25,20 @@ class Tracing:
 
     def __init__(self) -> None:
         self._tracers = None, None
+        self._tool = None
         if not os.environ.get("REFOLD_TRACED"):
             return
         from coverage import Coverage  # not installed where the tests of adapters run
 
-        self._tool = Coverage(data_suffix=True, auto_data=True)
+        self._tool = Coverage(data_file=None)
+        # to read the rooms takes four seconds: the report finds them read
+        self._tool._get_file_reporter = functools.cache(self._tool._get_file_reporter)
         self._tool.start()
         self._tracers = sys.gettrace(), threading.gettrace()
         for room in map(importlib.import_module, ROOMS):
             for module in pkgutil.walk_packages(room.__path__, f"{room.__name__}."):
                 importlib.import_module(module.name)
         self.stop()
-        self._reporter = functools.cache(self._tool._get_file_reporter)
         self._ran = {}
 
     def forget_results(self) -> None:
@@ -71,12 +74,19 @@ class Tracing:
             if lines <= before:
                 continue
             self._ran[name] = before | lines
-            numbers = self._tool._analyze(name, self._reporter(name)).numbers
+            numbers = self._tool._analyze(name).numbers
             # the only place that decides for each call
             collector.should_trace_cache[name].trace = bool(numbers.n_missing or numbers.n_missing_branches)
         if not any(found.trace for found in collector.should_trace_cache.values() if found):
             self._tracers = None, None
         self.forget_results()
+
+    def find_uncovered(self) -> str:
+        """What of the rooms did not run, as a table; nothing where all of it ran, or nothing was traced."""
+        table = io.StringIO()
+        if self._tool is None or self._tool.report(file=table, show_missing=True, skip_covered=True) == 100:
+            return ""
+        return table.getvalue()
 
     def stop(self) -> None:
         """Trace nothing; a debugger is left alone."""

@@ -98,7 +98,7 @@ def test_what_cannot_be_wrapped_is_refused_in_one_line(provider):
     with pytest.raises(refold.RefoldError, match="key is '': it must be a text, not empty"):
         fold(provider, "")
     with pytest.raises(refold.RefoldError, match=r"cannot tell .* refolded\(llm, \"thread-1\"\)"):
-        fold(provider, lambda: "").chat([ChatMessage("Hello.")])
+        Refold(store="memory:").wrap(open_llm(provider)).chat([ChatMessage("Hello.")])
 
 
 def test_name_and_window_come_from_the_llm(provider):

@@ -1,6 +1,7 @@
 """LangChain agents in the conformance suite: chat completions, Responses and Messages, on a SQLite checkpointer."""
 
 import sqlite3
+from itertools import count
 
 import pytest
 from conformance import Conformance
@@ -20,18 +21,19 @@ from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from refold.adapters.langchain import RefoldMiddleware
 
 CHANCE = ("id", "usage_metadata", "token_usage", "usage", "created_at", "completed_at")
+SECONDS = count(60)
+"""A timeout for each model: LangChain keeps connections by address and timeout, also those of a closed event
+loop, and a port of an earlier test may come again."""
 
 
 def open_model(wire, setup):
     """Return the chat model for a wire, as users build it for a server of their own."""
+    common = {"model": MODEL[wire], "api_key": "none", "max_retries": 0, "stream_usage": True}
+    common["timeout"] = next(SECONDS)
     if wire == "anthropic":
-        return ChatAnthropic(
-            model=MODEL[wire], base_url=setup.root, api_key="none", max_retries=0, stream_usage=True
-        )
+        return ChatAnthropic(base_url=setup.root, **common)
     options = {"use_responses_api": True, "output_version": "responses/v1"} if wire == "responses" else {}
-    return ChatOpenAI(
-        model=MODEL[wire], base_url=setup.url, api_key="none", max_retries=0, stream_usage=True, **options
-    )
+    return ChatOpenAI(base_url=setup.url, **common, **options)
 
 
 @wrap_tool_call

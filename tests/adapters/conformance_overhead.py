@@ -34,7 +34,7 @@ CALLS: list[tuple[type, str]] = [
     (refold.AsyncSession, "prepare"),
     (refold.AsyncSession, "observe"),
     (refold.AsyncSession, "say"),
-    (refold.AsyncSession, "log"),
+    (refold.AsyncSession, "run_flow"),
     (Bridge, "translate"),
     (Translated, "restore"),
 ]

@@ -34,7 +34,7 @@ from openai import AsyncOpenAI, BadRequestError
 from openai.types.responses import ResponseOutputMessage, ResponseOutputText
 from openai.types.responses.response_output_item import McpCall
 
-from refold.adapters.openai_agents import RefoldSession, recall_tool
+from refold.adapters.openai_agents import RefoldSession, recall_tool, runs
 
 WINDOW = 4_000
 OUTPUT = "a line of output that a tool has written " * 80
@@ -288,26 +288,61 @@ def make_items(*words):
     return [{"role": "user", "content": word} for word in words]
 
 
-def test_items_that_were_read_are_not_read_again(monkeypatch):
-    read, log = [], refold.AsyncSession.log
+def test_system_messages_in_front_are_items_like_others():
+    """The SDK's own session gives every item back, and takes each of them back alone."""
 
-    async def note_read(*arguments, **named):
-        entries = await log(*arguments, **named)
+    async def work(session):
+        given = [{"role": "system", "content": "Be kind."}, {"role": "developer", "content": "Be short."}]
+        await session.add_items([*given, *make_items("a")])
+        seen = [await session.get_items(), [await session.pop_item() for _ in range(2)]]
+        seen.append(await session.get_items())
+        await session.clear_session()
+        await session.add_items(given)
+        return [*seen, await session.get_items()]
+
+    own = SQLiteSession("t")
+    assert asyncio.run(work(make_session())) == asyncio.run(work(own))
+    own.close()
+
+
+def test_items_that_are_known_are_not_read_again(tmp_path, monkeypatch):
+    address = f"sqlite:{tmp_path / 'refold.db'}"
+    read, log = [], runs.read_log
+
+    def note_read(*arguments, **named):
+        entries = yield from log(*arguments, **named)
         read.append(len(entries))
         return entries
 
-    monkeypatch.setattr(refold.AsyncSession, "log", note_read)
+    monkeypatch.setattr(runs, "read_log", note_read)
 
     async def work():
-        session = make_session()
-        await session.add_items(make_items("a", "b", "c"))
-        first = await session.get_items()
+        here, there = make_session(store=address), make_session(store=address)
+        await here.add_items(make_items("a", "b", "c"))
+        first = await here.get_items()
         first[0]["content"] = "changed by the runner"
-        await session.add_items(make_items("d"))
-        return await session.get_items()
+        await there.add_items(make_items("d"))
+        await here.add_items(make_items("e"))
+        items = await here.get_items()
+        await here.aclose()
+        await there.aclose()
+        return items
 
-    assert asyncio.run(work()) == make_items("a", "b", "c", "d")
-    assert read == [3, 2]  # the last known one and the new one
+    assert asyncio.run(work()) == make_items("a", "b", "c", "d", "e")
+    assert read == [3]  # the last known one, that of the other session, and the one behind it
+
+
+def test_items_are_given_back_as_the_log_keeps_them():
+    session = make_session(options={"redaction": "storage"})
+    secret = "my key is sk-proj-" + "a1B2c3D4e5F6g7H8" * 3
+
+    async def work():
+        await session.add_items(make_items(secret))
+        return await session.get_items(), await session.with_id("t").get_items()
+
+    here, anew = asyncio.run(work())
+    assert here == anew
+    assert secret not in here[0]["content"]
 
 
 def test_items_that_another_process_took_back_are_noticed(tmp_path):

@@ -22,12 +22,12 @@ from agents import FunctionTool, Model, ModelProvider, ModelSettings, ModelTraci
 from agents.items import ModelResponse
 from agents.memory import OpenAIResponsesCompactionSession
 from agents.memory.session import SessionABC
-from agents.run_config import CallModelData, ModelInputData
+from agents.run_config import CallModelData
 from agents.tool_context import ToolContext
 
 from refold.adapters.base import Adapter, AsyncTurn, RecallTool, RecallWhen
 from refold.adapters.bridge import Bridge, Wire
-from refold.adapters.openai_agents.runs import KnownItems, OwnRequests
+from refold.adapters.openai_agents.runs import KnownItems, OwnRequests, append_items, read_items
 from refold.adapters.openai_agents.wire import Events, hold_errors, read_usage, to_client, write_tool
 from refold.calls.summariser import AskTarget
 from refold.core.compaction.policy import Policy
@@ -88,7 +88,7 @@ class RefoldSession(Adapter[Model], SessionABC):
         )
         self.session_id = session_id
         self.session_settings = None
-        self._own_requests = OwnRequests()
+        self.own_requests = OwnRequests()
         self._known = KnownItems()
         self._askers: dict[str, str] = {}
         """The conversations whose models call `recall`, by the ids of these calls."""
@@ -102,7 +102,7 @@ class RefoldSession(Adapter[Model], SessionABC):
         self.sessions.store  # noqa: B018  # opened here, so that both have the same
         other = copy(self)
         other.session_id = other._key = session_id  # noqa: SLF001  # a copy of ours
-        other._own_requests, other._known, other._askers = OwnRequests(), KnownItems(), {}  # noqa: SLF001
+        other.own_requests, other._known, other._askers = OwnRequests(), KnownItems(), {}  # noqa: SLF001
         return other
 
     def run_config(self, config: RunConfig | None = None) -> RunConfig:
@@ -117,7 +117,7 @@ class RefoldSession(Adapter[Model], SessionABC):
         def check(data: CallModelData[Any]) -> Any:
             if config.model is None and isinstance(data.agent.model, Model):
                 _refuse_unwrapped(data.agent.model, data.agent.name)
-            return own_filter(data) if own_filter else _pass_on(data)
+            return own_filter(data) if own_filter else data.model_data
 
         provider = RefoldProvider(self, config.model_provider)
         return replace(config, model=model, model_provider=provider, call_model_input_filter=check)
@@ -132,38 +132,32 @@ class RefoldSession(Adapter[Model], SessionABC):
         """Return the items of the conversation, or the last `limit` of them."""
         _refuse_compaction_around(sys._getframe(1))  # noqa: SLF001  # nothing else tells who wraps a session
         items = await self._read_items()
-        self._own_requests.begin_run(items[0] if items else None)
+        self.own_requests.begin_run(items[0] if items else None)
         return items if limit is None else items[-limit:] if limit > 0 else []
 
     async def add_items(self, items: list[Any]) -> None:
         """Append items."""
         if items:
-            await (await self._open_items()).say(items)
-        if self._own_requests.is_bypassed(items):
+            session = await self._open_items()
+            self._known = await session.run_flow(append_items(session.state, items, self._known))
+        if self.own_requests.is_bypassed(items):
             warn_caller(_BYPASSED.format(self.session_id))
 
     async def pop_item(self) -> Any | None:
         """Take the last item back and return it; the log keeps it on a branch of its own."""
         items = await self._read_items()
-        if not items:
-            return None
-        await (await self._open_items()).rewind(len(items) - 1)
-        self._known = KnownItems()
-        return items[-1]
+        if items:
+            await (await self._open_items()).rewind(len(items) - 1)
+        return items[-1] if items else None
 
     async def clear_session(self) -> None:
         """Take all items back."""
         if await self._read_items():
             await (await self._open_items()).rewind(0)
-            self._known = KnownItems()
 
     async def _read_items(self) -> list[Any]:
-        session, known = await self._open_items(), self._known
-        entries = await session.log(kinds=["said"], first=known.count)
-        if not known.is_continued_by(entries):
-            known = KnownItems()
-            entries = await session.log(kinds=["said"])
-        self._known = known.plus(entries)
+        session = await self._open_items()
+        self._known = await session.run_flow(read_items(session.state, self._known))
         # Read anew, because the runner may change what it is given; at once, which takes half of the time.
         items: list[Any] = json.loads(f"[{','.join(self._known.bodies)}]")
         return items
@@ -177,12 +171,13 @@ class RefoldSession(Adapter[Model], SessionABC):
         self,
         model: Model,
         system: str | None,
-        items: list[Wire],
+        given: str | list[Wire],
         tools: list[Any],
         handoffs: Sequence[Any],
     ) -> tuple[AsyncTurn[Wire], list[Any]]:
         """Return the turn of one request, and its tools."""
-        self.note_request()
+        self.own_requests.note_request()
+        items = [{"role": "user", "content": given}] if isinstance(given, str) else list(given)
         session = await self.sessions.aget(self._find_conversation(items))
         chosen = await self.choose_tools(tools, session)
         client = getattr(model, "_client", None)
@@ -195,13 +190,9 @@ class RefoldSession(Adapter[Model], SessionABC):
         offered = [write_tool(tool) for tool in (*chosen, *handoffs)]
         return AsyncTurn(session, _BRIDGE, items, system=system, tools=offered), chosen
 
-    def note_request(self) -> None:
-        """Note that the model of a run was asked through Refold."""
-        self._own_requests.note_request()
-
     def _find_conversation(self, items: Sequence[Any]) -> str:
         """Return the key for a list: an agent that is a tool of another one has a conversation of its own."""
-        if self._own_requests.accept(items):
+        if self.own_requests.accept(items):
             return self.session_id
         text = json.dumps(items[0] if items else None, sort_keys=True, default=str)
         return f"{self.session_id}:{hashlib.sha256(text.encode()).hexdigest()[:12]}"
@@ -212,7 +203,7 @@ class RefoldSession(Adapter[Model], SessionABC):
         asked = [call.call_id for call in calls if call.name == self.recall_name]
         self._askers |= dict.fromkeys(asked, turn.session.name)
         if turn.session.name == self.session_id:
-            self._own_requests.note_answer(output)
+            self.own_requests.note_answer(output)
 
     async def answer_recall(self, call: str, arguments: str) -> str:
         """Answer a call of `recall` from the conversation in which it was made."""
@@ -279,7 +270,7 @@ class RefoldModel(Model):
         if self._is_kept_by_provider(options):
             tools = await session.choose_tools(tools)
             return await call(input)
-        turn, tools = await session.begin_turn(self.inner, system_instructions, _list(input), tools, handoffs)
+        turn, tools = await session.begin_turn(self.inner, system_instructions, input, tools, handoffs)
         with hold_errors():
             response: ModelResponse = await turn.send(call, read=read_usage)
         session.end_turn(turn, response.output)
@@ -311,9 +302,7 @@ class RefoldModel(Model):
             tools = await session.choose_tools(tools)
             events = call(input)
         else:
-            turn, tools = await session.begin_turn(
-                self.inner, system_instructions, _list(input), tools, handoffs
-            )
+            turn, tools = await session.begin_turn(self.inner, system_instructions, input, tools, handoffs)
             events = self._stream(call, turn)
         async with aclosing(events) as passed:
             with hold_errors():
@@ -334,7 +323,7 @@ class RefoldModel(Model):
         """True if the provider keeps the history, so that there is nothing to fold; warns about it."""
         name = next((name for name in ("previous_response_id", "conversation_id") if options.get(name)), None)
         if name is not None:
-            self.session.note_request()
+            self.session.own_requests.note_request()
             warn_caller(f"{name} keeps the history at the provider, where Refold cannot fold it")
         return name is not None
 
@@ -370,14 +359,6 @@ def recall_tool(name: str = NAME) -> FunctionTool:
         on_invoke_tool=answer,
         strict_json_schema=False,
     )
-
-
-def _list(items: str | list[Any]) -> list[Any]:
-    return [{"role": "user", "content": items}] if isinstance(items, str) else list(items)
-
-
-def _pass_on(data: CallModelData[Any]) -> ModelInputData:
-    return data.model_data
 
 
 def _refuse_settings(settings: ModelSettings) -> None:

@@ -1,10 +1,17 @@
 """What a session knows of its runner: items that it has read, and which requests are of its conversation."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from refold.core.log.entries import Entry
+from refold import formats
+from refold.core.log.entries import ROOT, to_json_text
+from refold.core.messages.plain_values import to_plain_messages
+from refold.session.drivers import SessionFlow
+from refold.session.state.caller_history import copy_item
+from refold.session.state.session_state import SessionState
+from refold.session.steps.append import append_messages
+from refold.session.steps.load import read_log, reload_if_stale, retry_on_conflict
 
 _WORDS: Final = frozenset({"message", "reasoning"})
 """Items of an answer after which the runner does nothing more."""
@@ -69,25 +76,44 @@ class OwnRequests:
 
 @dataclass(frozen=True, slots=True)
 class KnownItems:
-    """The items of a conversation that were read before, so that a run reads only what came since."""
+    """The items of a conversation that are known here, so that a run reads only what others have added."""
 
     bodies: tuple[str, ...] = ()
     """Their JSON."""
-    last: str = ""
+    last: str = ROOT
     """The name of the last one, which stands for all before it: each name is made from the one before."""
 
-    @property
-    def count(self) -> int:
-        """Number of the last item that is known; 0 for none."""
-        return len(self.bodies)
+    def plus(self, before: str, bodies: Iterable[str], last: str) -> "KnownItems":
+        """Return the known items with more of them, if these stand behind the last one."""
+        return KnownItems((*self.bodies, *bodies), last) if before == self.last else self
 
-    def is_continued_by(self, entries: Sequence[Entry]) -> bool:
-        """True if entries, from the last known item on, go on from it."""
-        return not self.last or (bool(entries) and entries[0].name == self.last)
 
-    def plus(self, entries: Sequence[Entry]) -> "KnownItems":
-        """Return the known items with those that came since."""
-        new = entries[1:] if self.last else entries
-        if not new:
-            return self
-        return KnownItems((*self.bodies, *(entry.body for entry in new)), new[-1].name)
+def append_items(state: SessionState, items: Sequence[Any], known: KnownItems) -> SessionFlow[KnownItems]:
+    """Append items as they are, and return those that are known now.
+
+    `say` would set system messages apart that stand in front.
+    """
+
+    def act() -> SessionFlow[KnownItems]:
+        new = [copy_item(item) for item in to_plain_messages(items)]
+        formats.refuse_other(state.wire, new)
+        before = state.position.tip
+        yield from append_messages(state, new)
+        state.caller.hold_said(None)  # no list will come to be compared with
+        bodies = (to_json_text(state.to_stored(item)) for item in new)
+        return known.plus(before, bodies, state.position.tip)
+
+    return (yield from retry_on_conflict(state, act))
+
+
+def read_items(state: SessionState, known: KnownItems) -> SessionFlow[KnownItems]:
+    """Return all items; only those are read that others have added."""
+    yield from reload_if_stale(state)
+    if state.position.tip == known.last:
+        return known
+    entries = yield from read_log(state, kinds=["said"], first=len(known.bodies))
+    if known.bodies and entries and entries[0].name == known.last:
+        del entries[0]
+    elif known.bodies:  # others have taken items back
+        known, entries = KnownItems(), (yield from read_log(state, kinds=["said"]))
+    return known.plus(known.last, [entry.body for entry in entries], state.position.tip)

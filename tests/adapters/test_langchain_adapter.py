@@ -1,6 +1,7 @@
 """`refold.adapters.langchain` with the real LangChain and LangGraph against a provider on this machine."""
 
 import asyncio
+from base64 import b64decode
 from pathlib import Path
 
 import pytest
@@ -22,8 +23,9 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
 
 import refold
+from refold.adapters.base import Turn
 from refold.adapters.langchain import RefoldMiddleware
-from refold.adapters.langchain.messages import from_wire, to_wire
+from refold.adapters.langchain.messages import BRIDGE, from_wire, to_wire
 from refold.adapters.langchain.models import read_policy
 from refold.testing import PIXEL, Provider
 
@@ -482,6 +484,11 @@ def test_media_are_measured_as_what_they_are(block):
     assert refold.count([item], format="openai") < 5000
 
 
+def test_a_picture_as_bedrock_has_it_is_measured_as_one():
+    picture = {"image": {"format": "png", "source": {"bytes": b64decode(PIXEL) * 5000}}}
+    assert refold.count(list(to_wire(HumanMessage([picture]))), format="openai") < 5000
+
+
 def test_media_in_bytes_are_written_as_base64():
     for block in (
         {"type": "media", "data": b"abc", "mime_type": "application/pdf"},
@@ -489,6 +496,20 @@ def test_media_in_bytes_are_written_as_base64():
     ):
         (item,) = to_wire(HumanMessage([block]))
         assert item["content"][0]["file"]["file_data"] == "data:application/pdf;base64,YWJj"
+
+
+@pytest.mark.parametrize(
+    ("kind", "encoding"), [("image", "png"), ("document", "pdf"), ("audio", "mp3"), ("video", "mp4")]
+)
+def test_media_as_bedrock_has_them_are_stored_and_come_back_as_bytes(kind, encoding, middleware):
+    block = {kind: {"format": encoding, "name": "it", "source": {"bytes": b64decode(PIXEL)}}}
+    shown = [HumanMessage([{"text": "Look."}, block]), AIMessage("ok"), HumanMessage([{"text": "And?"}])]
+    session = middleware.session("t1", create=True)
+    assert Turn(session, BRIDGE, shown).prepare() == shown
+    (anew,) = from_wire([session.log(kinds=["said"])[0].value])
+    assert anew.content == shown[0].content
+    there = {"document": {"format": "pdf", "source": {"s3Location": {"uri": "s3://it"}}}}
+    assert from_wire(to_wire(HumanMessage([there])))[0].content == [there]
 
 
 REASONED = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "e"}

@@ -6,7 +6,7 @@ Items are only measured and stored. What is sent is LangChain's own message, unl
 """
 
 import json
-from base64 import b64encode
+from base64 import b64decode, b64encode
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
@@ -150,8 +150,20 @@ def _write_block(block: Any) -> Any:
     if isinstance(block, str):
         return {"type": "text", "text": block}
     if not block.get("type"):
-        return {"type": _OWN, _OWN: block}
+        return _write_untyped(block)
     return _write_media(block) if block["type"] in _MEDIA else block
+
+
+def _write_untyped(block: Wire) -> Wire:
+    """Return a block of Bedrock, which is named by its only key; JSON has no bytes, so media are base64."""
+    kind, value = next(iter(block.items()), ("", None))
+    source = value.get("source") if kind in _MEDIA and isinstance(value, dict) else None
+    data = source.get("bytes") if isinstance(source, dict) else None
+    if value is None or source is None or not isinstance(data, bytes):
+        return {"type": _OWN, _OWN: block}
+    media = f"{'application' if kind == 'document' else kind}/{value.get('format')}"
+    item = _write_media({"type": kind, "mime_type": media, "filename": value.get("name"), "bytes": data})
+    return {**item, _OWN: {kind: {**value, "source": {**source, "bytes": ""}}}}
 
 
 def _write_media(block: Wire) -> Wire:
@@ -213,7 +225,17 @@ def _read_item(item: Wire) -> AnyMessage:
 
 
 def _read_blocks(blocks: Sequence[Wire]) -> list[Any]:
-    return [block.get(_OWN, block) for block in blocks]
+    return [_read_block(block) for block in blocks]
+
+
+def _read_block(block: Wire) -> Any:
+    own = block.get(_OWN, block)
+    if block["type"] == _OWN or own.get("type"):
+        return own
+    ((kind, value),) = own.items()
+    chat = block[block["type"]]
+    data = chat.get("data") or (chat.get("url") or chat["file_data"]).partition(",")[2]
+    return {kind: {**value, "source": {**value["source"], "bytes": b64decode(data)}}}
 
 
 def _read_assistant(item: Wire, name: str | None) -> AIMessage:

@@ -313,6 +313,15 @@ def test_a_message_that_is_made_anew_says_the_same(message):
     assert to_wire(made) == (item,)
 
 
+def test_a_call_with_broken_arguments_comes_back_as_it_was():
+    """Older integrations keep calls beside the blocks, as the model wrote them."""
+    function = {"name": "look", "arguments": '{"n": '}
+    call = {"id": "c1", "type": "function", "function": function}
+    (item,) = to_wire(ChatMessage(role="assistant", content="", additional_kwargs={"tool_calls": [call]}))
+    (anew,) = from_wire([item])
+    assert to_wire(anew)[0]["tool_calls"] == [call]
+
+
 def test_a_picture_whose_file_is_gone_is_named_and_one_in_a_buffer_is_kept(tmp_path):
     file = tmp_path / "a.png"
     file.write_bytes(b"abc")

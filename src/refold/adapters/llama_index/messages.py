@@ -142,8 +142,10 @@ def _read_part(part: Wire) -> Any:
 
 def _read_call(call: Wire, item: Wire) -> ToolCallBlock:
     function = call["function"]
-    text = function["arguments"] or "{}"
-    arguments = text if item.get(_TEXT_ARGUMENTS) else json.loads(text)
+    arguments: Any = function["arguments"] or "{}"
+    if not item.get(_TEXT_ARGUMENTS):
+        with suppress(ValueError):  # a model may have written broken JSON
+            arguments = json.loads(arguments)
     return ToolCallBlock(tool_call_id=call["id"], tool_name=function["name"], tool_kwargs=arguments)
 
 

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import logging
+import warnings
 from dataclasses import replace
 
 import pytest
@@ -599,7 +600,10 @@ def test_a_run_without_run_config_is_warned_of():
     session = make_session()
 
     async def work(config):
-        await session.add_items([{"role": "assistant", "content": "brought along from elsewhere"}])
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            if not await session.get_items():
+                await session.add_items([{"role": "assistant", "content": "brought along from elsewhere"}])
         with pytest.warns(refold.RefoldWarning, match=r"'t'.*run_config=session.run_config\(\)") as warned:
             await talk(make_agent(), session, config, [1, 2])
         await talk(make_agent(), session, session.run_config(config), [3])

@@ -49,7 +49,9 @@ class OwnRequests:
 
     def is_bypassed(self, items: Sequence[Any]) -> bool:
         """True once if a run brings an answer, and no model was asked through Refold."""
-        has_answer = any(isinstance(item, dict) and item.get("role") == "assistant" for item in items)
+        said = [item for item in items if isinstance(item, dict) and item.get("role") == "assistant"]
+        # Answers that a program adds by itself, such as examples, have mostly no type.
+        has_answer = any(item.get("type") == "message" for item in said)
         is_bypassed = self._awaits_request and has_answer
         self._awaits_request = self._awaits_request and not is_bypassed
         return is_bypassed

@@ -226,14 +226,14 @@ def source_lines() -> Check:
     # the plan wanted 43,000; decision 20 says why this is a ratchet at what was reached:
     # lines and files of the surface after two more formats, outages of stores, bounded questions, trusted
     # reports, one recovery, the normal form and whole turns; then native compaction, bound thinking, the
-    # search for the session of a list, and the walk along stored messages
-    return Check("lines", "lines in src/refold", sum(rooms.values()), (0, 90_050), listed)
+    # search for the session of a list, the walk along stored messages, and reports in exports
+    return Check("lines", "lines in src/refold", sum(rooms.values()), (0, 90_260), listed)
 
 
 def source_files() -> Check:
     """Files of Python."""
     # the plan wanted 310; decision 20 says why this is a ratchet at what was reached, as for the lines
-    return Check("files", "files in src/refold", len(modules()), (0, 573))
+    return Check("files", "files in src/refold", len(modules()), (0, 578))
 
 
 def names_used(tree: ast.AST) -> Counter[str]:

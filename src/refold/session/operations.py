@@ -39,10 +39,9 @@ from refold.session.steps.append import append_messages, commit, mark_entry
 from refold.session.steps.compact import attempt_compaction, complete_options, latest_checkpoint
 from refold.session.steps.context import context_state, current_request, to_conversation
 from refold.session.steps.edit_summary import join_pairs, keep_in_view
+from refold.session.steps.fill_view import can_change_format, fill_view
 from refold.session.steps.load import (
     FOLDS,
-    can_change_format,
-    fill_view,
     load_at_head,
     read_log,
     reload_if_stale,

@@ -215,17 +215,13 @@ def _read_item(item: Wire) -> AnyMessage:
         return _read_assistant(item, name)
     content = item.get("content") or ""
     if not isinstance(content, str):
-        content = _read_blocks(content)
+        content = [_read_block(block) for block in content]
     if role == "tool":
         status = "error" if item.get("status") == "error" else "success"
         return ToolMessage(content, tool_call_id=item["tool_call_id"], name=name, status=status)
     if role == "system":
         return SystemMessage(content, name=name)
     return HumanMessage(content, name=name, additional_kwargs=dict(MADE))
-
-
-def _read_blocks(blocks: Sequence[Wire]) -> list[Any]:
-    return [_read_block(block) for block in blocks]
 
 
 def _read_block(block: Wire) -> Any:
@@ -242,7 +238,8 @@ def _read_assistant(item: Wire, name: str | None) -> AIMessage:
     content = item.get("content") or ""
     blocks, called = read_answer(item)
     if not isinstance(content, str) or len(blocks) > bool(content):  # with thinking even a text is a block
-        content = _read_blocks([*blocks, *(_read_item_id(call) for call in called if ITEM_ID in call)])
+        named = (_read_item_id(call) for call in called if ITEM_ID in call)
+        content = [_read_block(block) for block in (*blocks, *named)]
     version = item.get("output_version")
     calls = [_read_call(call) for call in called]
     return AIMessage(

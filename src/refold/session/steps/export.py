@@ -28,7 +28,8 @@ from refold.session.export_folder import write_export
 from refold.session.state.session_state import SessionState
 from refold.session.steps.append import commit, mark_entry, message_entries
 from refold.session.steps.context import context_state, warn_listeners
-from refold.session.steps.load import fill_view, load, read_log
+from refold.session.steps.fill_view import fill_view
+from refold.session.steps.load import load, read_log
 from refold.session.steps.read_entries import BEGAN, fold_messages, system_items
 
 _COSTS: Final = ("receipt", "spent", "summaries", BEGAN)

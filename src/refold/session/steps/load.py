@@ -9,23 +9,19 @@ from functools import partial
 from itertools import chain, islice
 from typing import Any, Final, TypeVar, cast
 
-from refold import formats
 from refold.core.compaction import circuit_breaker
 from refold.core.compaction.bound_thinking import has_bound
-from refold.core.log.entries import KINDS, MARKS, ROOT, SAID, Entry, Kind, to_json_text
-from refold.core.log.normal_form import split_cache_marks
-from refold.core.log.view import MessageRange, Replacement, View, ViewItem, extend_view, read_body, step
+from refold.core.log.entries import KINDS, MARKS, Entry, Kind, to_json_text
+from refold.core.log.view import MessageRange, Replacement, View, extend_view, read_body, step
 from refold.core.messages.message import Message
 from refold.core.models.spending_limits import HOUR
-from refold.errors import Conflict, FormatError, LogCorrupt, RefoldError, StoreError
-from refold.formats import Format
+from refold.errors import Conflict, FormatError, RefoldError, StoreError
 from refold.session.drivers import SessionFlow, StoreCall
 from refold.session.state.accounting import SpendingTotals
-from refold.session.state.block_makers import show_messages
-from refold.session.state.loaded_view import single_pieces
 from refold.session.state.position import UnsureWrite
 from refold.session.state.session_state import SessionState
-from refold.session.state.thinking_prefixes import BEGUN_WITH, MADE_BEHIND, SENT, binding_key
+from refold.session.state.thinking_prefixes import BEGUN_WITH, MADE_BEHIND, SENT
+from refold.session.steps.fill_view import fill_view, find_wire, take_in_prefixes, write_item
 from refold.session.steps.read_entries import (
     breaker_event,
     find_began,
@@ -191,9 +187,9 @@ def _add_entries(state: SessionState, added: Sequence[Entry]) -> bool:
     usages = [entry for entry in reversed(added) if entry.kind == "usage"]
     believed = [place for place, entry in enumerate(usages, 1) if is_believed(entry)]
     wire, accounting, report = state.wire, state.accounting, state.accounting.report
-    if said and _find_wire(state, said[-1]).name != wire.name:
+    if said and find_wire(state, said[-1]).name != wire.name:
         return False
-    items = [_write_item(state, wire, entry) for entry in said]
+    items = [write_item(state, wire, entry) for entry in said]
     try:
         messages = state.loaded.read(items) if items else ()
     except FormatError:
@@ -213,11 +209,6 @@ def _add_entries(state: SessionState, added: Sequence[Entry]) -> bool:
         accounting.replace_spending(accounting.spending.restore(usages))
     state.position.finish_loading()
     return True
-
-
-def _write_item(state: SessionState, wire: Format, entry: Entry) -> Any:
-    """Return a stored message as it is sent; its cache mark stood where the history ended then."""
-    return split_cache_marks(state.from_stored(entry, wire))[0]
 
 
 def load_at_head(
@@ -280,7 +271,7 @@ def can_grow(state: SessionState, newest: Iterable[Entry], messages: Iterable[Me
     return not any(
         entry.kind in VIEW_MARKS
         or MADE_BEHIND in entry.about
-        or (entry.kind == "said" and _find_wire(state, entry).name != state.wire.name)
+        or (entry.kind == "said" and find_wire(state, entry).name != state.wire.name)
         for entry in newest
     )
 
@@ -413,30 +404,8 @@ def visible_fold_messages(state: SessionState, place: Place, view: View) -> dict
         for entry in state.log.read(state.name, place, kinds=FOLDS, first=at, last=at):
             if entry.name == name:
                 messages[name] = fold_messages(entry)
-                _take_in_prefixes(state, [entry])
+                take_in_prefixes(state, [entry])
     return messages
-
-
-def _take_in_prefixes(state: SessionState, entries: Iterable[Entry]) -> None:
-    """Take over behind which prefixes the thinking in these entries was made."""
-    state.thinking.take_in(entry.beside for entry in entries if MADE_BEHIND in entry.about)  # most have none
-
-
-def _recall_binding(
-    state: SessionState, entries: Iterable[Entry], messages: Iterable[Message]
-) -> SessionFlow[None]:
-    """Take over what is known of thinking; ask the store whether the model binds it, if no facts tell.
-
-    It is asked before the first request, though nothing may hold thinking yet: the answer to it may. What a
-    model without a name has taught is another's in another session, so there it takes thinking to ask.
-    """
-    _take_in_prefixes(state, entries)
-    model, endpoint = state.settings.model or "", state.settings.endpoint
-    if state.thinking.is_unsure_of(model) and (
-        model or state.thinking.recorded[1] or any(map(has_bound, messages))
-    ):
-        note: str | None = yield StoreCall(lambda: state.log.note(binding_key(endpoint, model)))
-        state.thinking.note_answer(model, binds=note is not None)
 
 
 def _restore_attempts(state: SessionState, newest: Sequence[Entry]) -> int:
@@ -461,102 +430,6 @@ def spending_at(state: SessionState, newest: Sequence[Entry]) -> SpendingTotals:
     report = next((entry for entry in newest if entry.kind == "usage"), None)
     own = there.own if report is None else max(there.own, usage_cost(report), key=lambda sums: sums.calls)
     return replace(there, own=own)
-
-
-def fill_view(state: SessionState, system: Sequence[Any], wire: Format | None = None) -> SessionFlow[None]:
-    """Read the view's messages from the store, in another format if one is given, without old cache marks."""
-    view, position = state.view, state.position
-    said: dict[int, Entry] = {}
-    if state.head is not None:
-        place = state.head.place
-        ranges = [item for item in view.items if isinstance(item, MessageRange)]
-        ranges.append(MessageRange(view.said, view.said))  # the last message, though a fold may hide it
-        said = yield StoreCall(
-            lambda: {
-                entry.said: entry
-                for stretch in ranges
-                for entry in state.log.read(
-                    state.name, place, kinds=SAID, first=stretch.first, last=stretch.last
-                )
-            }
-        )
-    last = said.get(view.said)
-    position.set_tip(ROOT if last is None else last.name)
-    wire = wire or _find_wire(state, last, system)
-    shown_messages = {
-        name: show_messages(state, messages, wire.name) for name, messages in position.fold_messages.items()
-    }
-    view_items: list[ViewItem | None] = [None] * len(system)
-    items: list[Any] = list(system)
-    for item in (single for piece in view.items for single in single_pieces(piece)):
-        view_items.append(item)
-        if isinstance(item, Replacement):
-            items += wire.render([shown_messages[item.fold][item.place]])
-        elif item.first in said:
-            items.append(_write_item(state, wire, said[item.first]))
-        else:
-            problem = f"message #{item.first} of session {state.name!r} is missing in the store"
-            raise LogCorrupt(f"{problem}: `refold check` shows the damage")
-    messages = _parse_view(state, wire, items, len(view_items), last)
-    for index, shown in enumerate(view_items):
-        if isinstance(shown, Replacement):  # the wire does not carry where a message came from
-            message = shown_messages[shown.fold][shown.place]
-            messages[index] = replace(messages[index], source=message.source, meta=message.meta)
-    yield from _recall_binding(state, said.values(), messages)
-    loaded = state.new_view(wire, len(system))
-    loaded.add(view_items, items, messages)
-    if wire.name != state.wire.name:  # such as after a rewind: the caller's list is in the format before it
-        state.caller.forget_objects()
-    state.loaded = loaded  # last, so that an error above leaves the old view in place
-
-
-def _parse_view(
-    state: SessionState, wire: Format, items: list[Any], count: int, last: Entry | None
-) -> list[Message]:
-    """Read the items of a view; say it plainly where another program has stored them in another format."""
-    stored = formats.DEFAULT if last is None else last.beside.get("format", formats.DEFAULT)
-    try:
-        messages = list(wire.parse(items))
-    except FormatError as error:
-        if stored == wire.name:
-            raise
-        raise _other_format(state, stored, wire) from error
-    if len(messages) != count:  # what a fold shows as one message is several in this format
-        raise _other_format(state, stored, wire)
-    return messages
-
-
-def can_change_format(state: SessionState, wire: Format, new: Sequence[Any]) -> bool:
-    """True if what was said can be read in the format of new messages; False if these can in its own."""
-    try:
-        formats.refuse_other(
-            wire, [formats.write_text(wire, item, state.wire.name) for item in state.loaded.items]
-        )
-    except FormatError as error:
-        try:
-            formats.refuse_other(state.wire, new)
-        except FormatError:
-            raise _other_format(state, state.wire.name, wire) from error
-        return False
-    return True
-
-
-def _other_format(state: SessionState, stored: str, wire: Format) -> FormatError:
-    """Return the error of a conversation that cannot go on in another format."""
-    holds = f"session {state.name!r} holds a conversation in the format {stored!r}"
-    advice = "give this conversation another name (or key)"
-    return FormatError(f"{holds}, which cannot be read as {wire.name!r}: {advice}")
-
-
-def _find_wire(state: SessionState, last: Entry | None, system: Sequence[Any] = ()) -> Format:
-    """Return the format of the conversation, as the settings or its last message tell it.
-
-    system   system messages in front; they may have come later, with the same words in another format
-    """
-    if state.settings.format is not None:
-        return formats.get(state.settings.format)
-    wire = state.wire if last is None else formats.get(last.beside.get("format", formats.DEFAULT))
-    return wire if formats.may_read(wire, system) else formats.detect(system)
 
 
 def read_log(

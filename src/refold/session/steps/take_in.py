@@ -21,9 +21,10 @@ from refold.session.state.caller_history import copy_item
 from refold.session.state.loaded_view import without_private
 from refold.session.state.session_state import SessionState
 from refold.session.steps.append import append_messages, mark_entry
-from refold.session.steps.branch import branch, walk_on
+from refold.session.steps.branches.branch import branch
+from refold.session.steps.branches.walk import walk_on
 from refold.session.steps.earlier_views import find_changed, find_resumed_items, find_rewritten, is_same
-from refold.session.steps.load import fill_view
+from refold.session.steps.fill_view import fill_view
 from refold.session.steps.native.fold_blocks import adopt_list, show_known
 from refold.session.steps.other_head import find_said_head, show_head
 

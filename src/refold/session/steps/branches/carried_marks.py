@@ -1,0 +1,107 @@
+"""Carry marks to another branch: folds, pins and checkpoints of shared messages, and what was spent."""
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from refold.core.log.entries import Entry, Kind, make_entry
+from refold.core.log.folds import FoldDraft, name_as_own
+from refold.core.log.rebase import find_last_summarised, rebase_summaries
+from refold.core.log.remade_folds import carry_value
+from refold.core.log.view import MessageRange, changes_to_json, project_marks, rename_folds
+from refold.session.drivers import SessionFlow, StoreCall
+from refold.session.state.session_state import SessionState
+from refold.session.steps.branches.stored_places import StoredPlace
+from refold.session.steps.load import VIEW_MARKS, spending_at
+from refold.session.steps.read_entries import fold_messages
+
+if TYPE_CHECKING:
+    from refold.session.state.accounting import SpendingTotals
+
+
+def carry_marks(state: SessionState, said: int, base: StoredPlace) -> SessionFlow[list[Entry]]:
+    """Copy the later marks that only concern the first `said` messages, to append them behind `base`."""
+    if state.head is None:
+        return []
+    place = state.head.place
+    kinds: tuple[Kind, ...] = ("fold", "unfold", "pin", "checkpoint", "system")
+    later: list[Entry] = yield StoreCall(
+        lambda: list(state.log.read(state.name, place, kinds=kinds, first=said + 1))
+    )
+    names = {fold.name: fold.name for fold in state.view.folds if fold.said <= said}
+    carried: list[Entry] = []
+    parent = base.name
+    for entry in later:
+        value, is_whole = entry.value, True
+        if entry.kind == "unfold":
+            value = {"fold": names[value["fold"]]} if value["fold"] in names else None
+        elif entry.kind == "fold":
+            value = _carry_fold(state, entry, said, names)
+            if value is None:
+                value = yield from _carry_summaries(state, entry, said, base, carried)
+                is_whole = False
+        elif entry.kind != "system" and value["said"] > said:
+            value = None
+        if value is None:
+            continue
+        about = {**entry.beside, **(state.accounting.spending.recorded_sum if entry.kind == "fold" else {})}
+        copy = make_entry(entry.kind, value, parent=parent, said=said, about=about, at=entry.at)
+        if entry.kind == "fold" and is_whole:
+            names[entry.name] = copy.name
+        parent = copy.name
+        carried.append(copy)
+    return carried
+
+
+def _carry_fold(state: SessionState, entry: Entry, said: int, names: dict[str, str]) -> Any:
+    """Return the body of a fold under the new names of the folds it mentions; None if it cannot go along."""
+    fold = state.view.fold(entry.name)
+    removed = () if fold is None else (item for change in fold.changes for item in change.removed)
+    if fold is None or not all(
+        item.last <= said if isinstance(item, MessageRange) else item.fold in names for item in removed
+    ):
+        return None
+    return carry_value(entry.value, rename_folds(entry.value["changes"], names))
+
+
+def _carry_summaries(
+    state: SessionState, entry: Entry, said: int, base: StoredPlace, carried: Sequence[Entry]
+) -> SessionFlow[Any]:
+    """Return the body of a fold with its summaries alone; None if they tell of what is not on the branch.
+
+    A fold that summarises the oldest messages also shortens newer ones. A summary is not paid for twice.
+    """
+    fold = state.view.fold(entry.name)
+    if fold is None or not fold.standing:
+        return None
+    draft = FoldDraft(name_as_own(fold), fold_messages(entry))
+    if not 0 < find_last_summarised(draft, state.view) <= said:
+        return None
+    marks: list[Entry] = yield StoreCall(
+        lambda: list(state.log.read(state.name, base.place, kinds=VIEW_MARKS))
+    )
+    after = project_marks([*marks, *carried], said)
+    rebased = rebase_summaries(draft, state.view, after)
+    if rebased is None:
+        return None
+    kept = [draft.inserted.index(message) for message in rebased.inserted]
+    messages = [entry.value["messages"][place] for place in kept]
+    return {**carry_value(entry.value, changes_to_json(rebased.changes)), "messages": messages}
+
+
+def carry_spending(
+    state: SessionState, parent: str, read: Callable[[], list[Entry]]
+) -> SessionFlow[list[Entry]]:
+    """Return an entry with what was spent, for a branch that lacks it: to go elsewhere refunds nothing.
+
+    parent   name of the entry behind which it is to stand
+    read     reads the attempts up to there
+    """
+    spending = state.accounting.spending
+    if not (spending.summaries.calls or spending.own.calls):
+        return []
+    there: SpendingTotals = yield StoreCall(lambda: spending_at(state, read()))
+    about = spending.missing_from(there)
+    if not about:
+        return []
+    value, said = {"trigger": "branch", "reason": "spent before", "counted": False}, state.view.said
+    return [make_entry("attempt", value, parent=parent, said=said, about=about, at=state.now())]

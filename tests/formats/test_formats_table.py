@@ -331,3 +331,18 @@ class TestNamedFormat:
 def test_a_plain_message_is_written_for_a_format_that_cannot_read_it():
     assert formats.write_text(get("gemini"), USER) == {"role": "user", "parts": [{"text": "hi"}]}
     assert formats.write_text(get("anthropic"), USER) is USER
+
+
+def test_a_message_is_written_anew_where_its_text_would_be_lost():
+    there = formats.write_unread(get("gemini"), USER)
+    assert there == {"role": "user", "parts": [{"text": "hi"}]}
+    assert formats.write_unread(get("openai"), there) == USER
+    assert formats.write_unread(get("gemini"), there) is there
+    blocks = {"role": "system", "content": [{"type": "text", "text": "hi"}]}
+    assert formats.write_unread(get("anthropic"), blocks) is blocks
+
+
+@pytest.mark.parametrize("name", ["gemini", "converse", "interactions"])
+@pytest.mark.parametrize("content", ["hi", [{"type": "input_text", "text": "hi"}]])
+def test_a_developer_message_is_carried_and_not_read(name, content):
+    assert not formats.may_read(get(name), [{"role": "developer", "content": content}])

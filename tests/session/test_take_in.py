@@ -757,12 +757,35 @@ def test_a_talk_may_go_on_behind_a_system_message(before, tmp_path):
 
 @pytest.mark.parametrize("before", ["gemini", "converse"])
 @pytest.mark.parametrize("turns", [0, 1])
-def test_a_talk_may_get_a_system_message_and_no_other(before, turns, tmp_path):
+@pytest.mark.parametrize("role", ["system", "developer"])
+def test_a_talk_may_get_a_system_message_and_no_other(before, turns, role, tmp_path):
     """Every message is stored in a format that cannot read it; the session must stay readable."""
-    whole = [{"role": "system", "content": "Be kind."}, *boat_talk(turns)]
+    whole = [{"role": role, "content": "Be kind."}, *boat_talk(turns)]
     for messages in ([*write_in(before, boat_talk(1))], whole, None):
         with refold.open("k", store=f"sqlite:{tmp_path}/log.db", window="100k") as session:
             assert session.prepare(messages).messages == (messages or whole)
+
+
+@pytest.mark.parametrize("shared", [True, False])
+@pytest.mark.parametrize("after", ["gemini", "converse"])
+def test_a_talk_may_leave_its_system_message_behind(after, shared, tmp_path):
+    """The format of the list has no place for it, and keeps the system prompt outside of the messages."""
+    system = [{"role": "system", "content": "Be kind."}]
+    first = boat_talk(1) if shared else boat_talk(1)[1:]
+    lists = [[*system, *first], write_in(after, boat_talk(1)), [*system, *boat_talk(1)]]
+    lists += [write_in(after, boat_talk(1)[:1]), write_in(after, boat_talk(2))]
+    for messages in (*lists, None):
+        with refold.open("k", store=f"sqlite:{tmp_path}/log.db", window="100k") as session:
+            assert session.prepare(messages).messages == (messages or lists[-1])
+
+
+def test_words_of_gemini_are_not_said_behind_a_system_message():
+    """Nothing would stand for it, and no format would read both."""
+    with refold.open("k", store="memory:", window="100k") as session:
+        session.prepare([{"role": "system", "content": "Be kind."}, *boat_talk(1)])
+        with pytest.raises(FormatError, match="cannot be read as 'gemini'"):
+            session.say(write_in("gemini", boat_talk(1))[0])
+        assert len(session.view()) == 1 + len(boat_talk(1))
 
 
 def test_calls_of_openai_behind_a_talk_of_gemini_make_no_mixed_view():

@@ -11,6 +11,7 @@ name there.
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -206,6 +207,14 @@ def write_text(wire: Format, item: Any, stored: str = DEFAULT) -> Any:
     return wire.render([message])[0] if all(type(part) is Text for part in message.parts) else item
 
 
+def write_unread(wire: Format, item: Any) -> Any:
+    """Return a message of text as a format writes it that would lose it; any other as it is."""
+    with suppress(FormatError):
+        refuse_other(wire, [item])
+        return item
+    return write_text(wire, item, detect([item]).name)
+
+
 def may_read(wire: Format, items: Sequence[Any]) -> bool:
     """False if a format does not read plain messages and cannot read these.
 
@@ -214,9 +223,12 @@ def may_read(wire: Format, items: Sequence[Any]) -> bool:
     >>> may_read(get("gemini"), [{"role": "user", "content": "hi"}])
     False
     """
-    if wire.name not in _BUILT_IN or _reads_plain(wire.name):
-        return True
-    return all(_find_content(wire, item) is not None for item in items)
+    reads_plain = wire.name not in _BUILT_IN or _reads_plain(wire.name)
+    return reads_plain or all(
+        _find_content(wire, item) is not None
+        and (isinstance(item, Message) or item.get("role") != "developer")  # which is carried unread
+        for item in items
+    )
 
 
 @cache

@@ -157,10 +157,7 @@ def find_changed(known: Sequence[Any], body: Sequence[Any], start: int = 0) -> l
 
 
 def _is_at(wire: Format, item: Any, body: Sequence[Any], place: int) -> bool:
-    if place >= len(body):
-        return False
-    other = body[place]
-    return is_same(wire, item, other, place + 1)
+    return place < len(body) and is_same(wire, item, body[place], place + 1)
 
 
 def is_same(wire: Format, old: Any, new: Any, number: int) -> bool:

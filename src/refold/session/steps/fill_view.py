@@ -43,7 +43,7 @@ def fill_view(state: SessionState, system: Sequence[Any], wire: Format | None = 
         name: show_messages(state, messages, wire.name) for name, messages in position.fold_messages.items()
     }
     view_items: list[ViewItem | None] = [None] * len(system)
-    items: list[Any] = list(system)
+    items = [formats.write_unread(wire, item) for item in system]  # a list in that format brings its own
     for item in (single for piece in view.items for single in single_pieces(piece)):
         view_items.append(item)
         if isinstance(item, Replacement):
@@ -84,10 +84,9 @@ def _parse_view(
 
 def can_change_format(state: SessionState, wire: Format, new: Sequence[Any]) -> bool:
     """True if what was said can be read in the format of new messages; False if these can in its own."""
+    said = [formats.write_text(wire, item, state.wire.name) for item in state.loaded.body]
     try:
-        formats.refuse_other(
-            wire, [formats.write_text(wire, item, state.wire.name) for item in state.loaded.items]
-        )
+        formats.refuse_other(wire, [*state.loaded.system, *said])  # nothing new would stand for the first
     except FormatError as error:
         try:
             formats.refuse_other(state.wire, new)

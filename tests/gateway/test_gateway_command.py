@@ -126,7 +126,7 @@ def test_looks_of_the_operator_at_tenants_are_lines_on_standard_error(tmp_path):
         (["--window", "3"], {}, "a window of 3 tokens holds no request"),
         ([], {"REFOLD_SERVE_MAX_BODY": "many"}, "REFOLD_SERVE_MAX_BODY: must be a number of bytes"),
         ([], {"REFOLD_SERVE_IDLE_SECONDS": "0"}, "REFOLD_SERVE_IDLE_SECONDS: must be a number of seconds"),
-        ([], {"REFOLD_SERVE_ALLOW_HOSTS": "[::1]:80,*"}, "allow_hosts has '*': write NAME or NAME:PORT"),
+        ([], {"REFOLD_SERVE_ALLOW_HOSTS": "[::1]:80,*"}, "allow_hosts has '*': write NAME, [IPV6] or"),
         ([], {"REFOLD_SERVE_ALLOW_ORIGINS": "https://a.example,https://b.example/"}, "has 'https://b.ex"),
         ([], {"REFOLD_SERVE_INSPECT": "perhaps"}, "REFOLD_SERVE_INSPECT: must be true, false or auto"),
     ],

@@ -310,6 +310,21 @@ def test_a_host_may_be_allowed_with_its_port(upstream, host, status):
         assert send(gateway, "POST", "/v1/messages", b"{}", [("Host", host)]).status == status
 
 
+@pytest.mark.parametrize(
+    ("name", "word", "advice"),
+    [
+        ("allow_hosts", "", "NAME"),
+        ("allow_hosts", "2001:db8::1", r"\[IPV6\]"),
+        ("allow_origins", "", "https://NAME"),
+        ("allow_origins", "https://b\u00fccher.example", "https://NAME"),
+    ],
+)
+def test_words_that_let_in_nobody_are_refused(name, word, advice):
+    """A browser writes a name with other letters in ASCII; an IPv6 address stands in brackets."""
+    with pytest.raises(refold.RefoldError, match=f"{name} has .*{advice}"):
+        Gateway(GatewayOptions(**{name: (word,)}))
+
+
 def test_two_hosts_are_refused(gateway, upstream):
     headers = [("Host", "localhost"), ("Host", "localhost")]
     assert send(gateway, "POST", "/v1/messages", b"{}", headers).status == 400

@@ -20,8 +20,8 @@ _REQUEST_PATHS: Final = ("/chat/completions", "/responses", "/messages")
 TENANCIES: Final = ("single", "key")
 _HEADER_NAME: Final = re.compile(r"[A-Za-z0-9-]{1,100}")
 _CALLERS: Final = (
-    ("allow_hosts", r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(:\d{1,5})?", "NAME or NAME:PORT alone"),
-    ("allow_origins", r"null|[a-z][a-z0-9+.-]*://[^\sA-Z/]+", "https://NAME or https://NAME:PORT alone"),
+    ("allow_hosts", r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(:\d{1,5})?", "NAME, [IPV6] or NAME:PORT alone"),
+    ("allow_origins", r"null|[a-z][a-z0-9+.-]*://[!-.0-@[-~]+", "https://NAME or https://NAME:PORT alone"),
 )
 """What requests can be called by, and come from: any other word would let in nobody, and say nothing."""
 _LEAST_WINDOW: Final = 1_000
@@ -135,7 +135,7 @@ def check_options(options: GatewayOptions) -> None:
     for name in ("upstream_openai", "upstream_anthropic", "upstream_gemini"):
         _check_address(name, getattr(options, name))
     for name, shape, words in _CALLERS:
-        if wrong := next((word for word in getattr(options, name) if not re.fullmatch(shape, word)), ""):
+        for wrong in (word for word in getattr(options, name) if not re.fullmatch(shape, word)):
             raise RefoldError(f"{name} has {wrong[:80]!r}: write {words}")
     if not 0 <= options.port <= 65_535:
         raise RefoldError(f"port is {options.port}: it must be a number from 0 to 65535")

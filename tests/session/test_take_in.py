@@ -779,6 +779,33 @@ def test_a_talk_may_leave_its_system_message_behind(after, shared, tmp_path):
             assert session.prepare(messages).messages == (messages or lists[-1])
 
 
+GEMINI_TURN = [
+    {"role": "user", "parts": [{"text": "Look."}]},
+    {"role": "model", "parts": [{"functionCall": {"name": "look", "args": {}}}]},
+    {"role": "user", "parts": [{"functionResponse": {"name": "look", "response": {"found": "a boat"}}}]},
+]
+CONVERSE_TURN = [
+    {"role": "user", "content": [{"text": "Look."}]},
+    {"role": "assistant", "content": [{"toolUse": {"toolUseId": "c", "name": "look", "input": {}}}]},
+    {"role": "user", "content": [{"toolResult": {"toolUseId": "c", "content": [{"text": "a boat"}]}}]},
+]
+
+
+@pytest.mark.parametrize(("wire", "turn"), [("gemini", GEMINI_TURN), ("converse", CONVERSE_TURN)])
+@pytest.mark.parametrize("reopened", [False, True])
+def test_a_result_that_comes_late_needs_no_mend(wire, turn, reopened, tmp_path):
+    """What stood for it belongs to the words that followed the call, and goes with them."""
+    whole = [*turn, *write_in(wire, boat_talk(1)[1:])]
+    address = f"sqlite:{tmp_path}/log.db"
+    with refold.open("k", store=address, window="100k") as session:
+        interrupted = [*turn[:2], *write_in(wire, boat_talk(1))]
+        assert len(session.prepare(interrupted).messages) > len(interrupted)
+        if not reopened:
+            assert session.prepare(whole).messages == whole
+    with refold.open("k", store=address, window="100k") as session:
+        assert session.prepare(whole).messages == whole
+
+
 def test_words_of_gemini_are_not_said_behind_a_system_message():
     """Nothing would stand for it, and no format would read both."""
     with refold.open("k", store="memory:", window="100k") as session:

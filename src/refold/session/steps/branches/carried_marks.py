@@ -56,8 +56,9 @@ def _carry_fold(state: SessionState, entry: Entry, said: int, names: dict[str, s
     """Return the body of a fold under the new names of the folds it mentions; None if it cannot go along."""
     fold = state.view.fold(entry.name)
     removed = () if fold is None else (item for change in fold.changes for item in change.removed)
+    last = said - (entry.value.get("trigger") == "repair")  # what mends the end depends on what follows it
     if fold is None or not all(
-        item.last <= said if isinstance(item, MessageRange) else item.fold in names for item in removed
+        item.last <= last if isinstance(item, MessageRange) else item.fold in names for item in removed
     ):
         return None
     return carry_value(entry.value, rename_folds(entry.value["changes"], names))
@@ -83,8 +84,7 @@ def _carry_summaries(
     rebased = rebase_summaries(draft, state.view, after)
     if rebased is None:
         return None
-    kept = [draft.inserted.index(message) for message in rebased.inserted]
-    messages = [entry.value["messages"][place] for place in kept]
+    messages = [entry.value["messages"][draft.inserted.index(message)] for message in rebased.inserted]
     return {**carry_value(entry.value, changes_to_json(rebased.changes)), "messages": messages}
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+from functools import reduce
 
 import pytest
 from talks import SHAPES, SUMMARY, folding, opened, reply, talk, user, values, wired
@@ -108,6 +109,42 @@ def test_a_report_behind_what_is_not_there_is_refused(name, value, tmp_path):
     manifest["reports"][0][name] = value
     path.write_text(json.dumps(manifest))
     with opened("again") as session, pytest.raises(RefoldError, match="reports: stands behind"):
+        session.import_from(tmp_path / "out")
+
+
+@pytest.mark.parametrize(
+    "where", ["at", "value.input", "value.estimate", "about.totals", "about.totals.input"]
+)
+def test_a_report_that_cannot_be_added_to_is_refused(where, tmp_path):
+    """Once it was in the log, every later call of the session failed."""
+    with opened() as session:
+        session.prepare(talk(3))
+        session.observe({"usage": {"prompt_tokens": 300, "completion_tokens": 20}})
+        session.export(tmp_path / "out")
+    path = tmp_path / "out" / "refold.json"
+    manifest = json.loads(path.read_text())
+    *outer, last = where.split(".")
+    inner = reduce(dict.__getitem__, outer, manifest["reports"][0])
+    with opened("again") as session:
+        for bad in ("x", None, [], -(10**400), float("nan"), float("inf"), 10**400, {"x": 1}):
+            inner[last] = bad
+            path.write_text(json.dumps(manifest))
+            with pytest.raises(RefoldError, match="cannot be"):
+                session.import_from(tmp_path / "out")
+
+
+def test_a_receipt_that_is_none_is_refused(tmp_path):
+    with opened(window=3_000, ask=Scripted(SUMMARY)) as session:
+        session.prepare(talk(20))
+        session.export(tmp_path / "out")
+    path = tmp_path / "out" / "refold.json"
+    manifest = json.loads(path.read_text())
+    manifest["folds"][0]["about"]["receipt"] = "paid"
+    path.write_text(json.dumps(manifest))
+    with (
+        opened("again") as session,
+        pytest.raises(RefoldError, match="cannot be imported: a fold has a receipt"),
+    ):
         session.import_from(tmp_path / "out")
 
 

@@ -271,9 +271,8 @@ class FactCollector:
     def add_quotes(self, output: str, at: int) -> None:
         """Note lines of a tool's output that address the model, as quotes."""
         for line in find_instructions(read_ends(output), MOST_QUOTES):
-            if not _LONE_TAG.fullmatch(
-                line
-            ):  # the end of notes that a program adds to its output says nothing
+            # The end of notes that a program adds to its output says nothing.
+            if not _LONE_TAG.fullmatch(line):
                 self.add("quoted", first_line(line, COMMAND_CHARS), at=at, weight=2.0)
 
     def add_file_rules(self, path: str, output: str, at: int) -> None:

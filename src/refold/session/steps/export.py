@@ -15,7 +15,7 @@ from refold.core.messages.message import Message
 from refold.core.tokens.counting import Counter
 from refold.errors import RefoldError, warn_caller
 from refold.formats.shared import canonical
-from refold.formats.shared.exported import Exported, ExportedFold, ExportedReport
+from refold.formats.shared.exported import MOST, Exported, ExportedFold, ExportedReport
 from refold.formats.systems.file_forms import (
     DEFAULT_FORM,
     TAGGED,
@@ -30,7 +30,7 @@ from refold.session.steps.append import commit, mark_entry, message_entries
 from refold.session.steps.context import context_state, warn_listeners
 from refold.session.steps.fill_view import fill_view
 from refold.session.steps.load import load, read_log
-from refold.session.steps.read_entries import BEGAN, fold_messages, system_items
+from refold.session.steps.read_entries import BEGAN, fold_messages, system_items, usage_report, usage_totals
 
 _COSTS: Final = ("receipt", "spent", "summaries", BEGAN)
 """What is recorded beside a fold and does not depend on the log that it is in."""
@@ -80,10 +80,8 @@ def _to_exported(state: SessionState) -> SessionFlow[Exported]:
 
 
 def _to_exported_reports(state: SessionState, entries: Sequence[Entry]) -> tuple[ExportedReport, ...]:
-    report, folds = (
-        state.accounting.report,
-        accumulate((entry.kind == "fold" for entry in entries), initial=0),
-    )
+    report = state.accounting.report
+    folds = accumulate((entry.kind == "fold" for entry in entries), initial=0)
     # An import writes unfolds and system messages at other places: it could not see what has changed since.
     stands = {} if report is None or report.holds else {"stands": False}
     return tuple(
@@ -142,7 +140,7 @@ def import_exported(state: SessionState, exported: Exported, name: str) -> Sessi
         entries = _to_entries(state, exported, items)
     except RefoldError:
         raise
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise RefoldError(f"{name} cannot be imported: {error}") from error
     if entries:
         yield from commit(state, entries)
@@ -185,6 +183,8 @@ def _to_entries(state: SessionState, exported: Exported, items: Sequence[Any]) -
         parent, at = entries[-1].name if entries else ROOT, state.now()
         if kind == "fold":
             body, about = _to_fold_body(exported, value, names), {"format": exported.format, **value.about}
+            if not isinstance(value.about.get("receipt", {}), dict):
+                raise ValueError("a fold has a receipt that is none")
             make = partial(make_entry, "fold", parent=parent, said=number, about=about, at=value.at or at)
             sizes = meter.add_fold(value, number, fold_messages(make(body)))
             tells = body.get("before") or body.get("after") or body.get("trigger") == "repair"
@@ -194,6 +194,10 @@ def _to_entries(state: SessionState, exported: Exported, items: Sequence[Any]) -
             entry = make_entry(
                 kind, value.value, parent=parent, said=number, about=value.about, at=value.at or at
             )
+            read, sums = usage_report(entry), usage_totals(entry).as_dict()
+            counts = (read.estimate, *(getattr(read.usage, name, 0) for name in sums), *sums.values())
+            if not all(type(count) is int and 0 <= count < MOST for count in counts):
+                raise ValueError("a report holds what is no number of tokens")
         else:
             body = {"fold": names[value]} if kind == "unfold" else value
             entry = make_entry(kind, body, parent=parent, said=number, at=at)

@@ -540,6 +540,14 @@ def test_in_json_a_mark_tells_a_password_from_a_name():
         "password=required\npassword: optional",
         "src/main.c:54:12:error:something\nhttp://db:5432/name",
         "that cost $6 and $2b, {SHA} and pbkdf2_sha256$ are names",
+        "https://code.example.org/blob/{SHA}/src/library/messages/repair",
+        'join="$1$suffix$some_name" and "$1$suffix$aVeryLongNameOfSomethingElse"',
+        "app.log:5407:12:30:45.123\nmain.c:5412:10:error:undeclared\n2001:5432:abcd:1234:5678",
+        "DB_PASSWORD=undefined\nDB_PASSWORD=default\nDB_PASSWORD=placeholder\nDB_PASSWORD=replace_me",
+        "REQUIRE_PASSWORD=disabled\nBAD_PASSWORD: Incorrect\nRESET_PASSWORD=reset-link\nPASSWORD=not-set",
+        "POSTGRES_PASSWORD=postgres\nlabel.password=Kennwort\nGRANT_PASSWORD=credentials",
+        'BAD_PASSWORD="Nothing fits this entry"\nDB_PASSWORD="correct horse"',
+        '{"forgot_password": "Vergessen?", "password": "Kennwort*", "login_password": "#login-field"}',
     ],
 )
 def test_names_and_placeholders_of_passwords_stay(text):
@@ -552,6 +560,8 @@ def test_the_rest_of_a_broken_key_goes_with_it(between):
     text = f"use {key[:50]}{between}{key[50:]}\nand go on with commit {made(40, '0123456789abcdef')}"
     (found,) = find_secrets(text)
     assert text[found.start : found.end] == f"{key[:50]}{between}{key[50:]}"
+    keys = [f"sk-ant-api03-{made(90 + n)}" for n in range(3)]
+    assert len(find_secrets("\n".join(keys))) == 3
     for after in ("and_then_the_text_goes_on", made(40, "0123456789abcdef"), "ClassNameOfSomething: yes"):
         (found,) = find_secrets(f"use {key}\n{after}\n")
         assert found.end == 4 + len(key)

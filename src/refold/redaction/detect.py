@@ -228,7 +228,8 @@ def _find_keys(text: str, library: _Library) -> Iterator[Secret]:
                 at = _RUN.match(text, match.end()).end()  # type: ignore[union-attr]
                 rest = _REST.match(text, at)
                 if _looks_random(match[0]):
-                    at = rest.end() if rest and _looks_random(rest[1]) else at
+                    is_next = rest and rule.pattern.match(text, rest.start(1))  # another key
+                    at = rest.end() if rest and not is_next and _looks_random(rest[1]) else at
                     yield Secret(match.start(), at, rule.kind)
     for match in _LETTERS.finditer(text) if "hf_" in text else ():
         if entropy(match[0]) >= _LETTERS_LIMIT:

@@ -53,27 +53,28 @@ _VARIABLE: Final = re.compile(
 """A variable of the environment: no code stands there, so that also a short or regular value is a secret."""
 _WORD: Final = re.compile(
     r"(?m)(?:(?<![A-Za-z0-9_.])[A-Z0-9_]{0,60}(?:PASSWORD|PASSWD)="
-    r"|^[A-Z0-9_]{0,60}(?:PASSWORD|PASSWD):[ \t]{1,8}|^[a-z0-9_.-]{0,60}(?:password|passwd)=)[\"']?"
-    rf"(?!{_NO_VALUE})([A-Za-z][^\s\"'`\\<>;&|(){{}}\[\],.]{{6,100}}+)(?=[\"']?(?:\s|$))"
+    r"|^[A-Z0-9_]{0,60}(?:PASSWORD|PASSWD):[ \t]{1,8}|^[a-z0-9_.-]{0,60}(?:password|passwd)=)"
+    rf"(?:[\"'](?=[^\s\"']{{7,101}}[\"']))?(?!{_NO_VALUE})([A-Za-z][^\s\"'`\\<>;&|(){{}}\[\],.]{{6,100}}+)(?=[\"']?(?:\s|$))"
 )
 """A password without a digit, where only settings stand: in a variable of the environment, or in a file of
 settings at the beginning of a line."""
 _QUOTED: Final = re.compile(
     r"(?i)(?:password|passwd)\\{0,8}[\"'][ \t]{0,8}:[ \t]{0,8}\\{0,8}[\"'](?=[A-Za-z-]{0,99}[!@#%^*+?~])"
-    r"([A-Za-z!@#%^*+?~-]{8,100})(?=\\{0,8}[\"'])"
+    r"(?![A-Za-z-]{1,99}[?*][\\\"']|#[a-z-]{1,99}[\\\"'])([A-Za-z!@#%^*+?~-]{8,100})(?=\\{0,8}[\"'])"
 )
-"""The same in JSON, where a mark tells it from a name."""
+"""The same in JSON, where a mark tells it from a name; `Kennwort*` is a label, `#login-field` a selector."""
 _PGPASS: Final = re.compile(
-    r"(?m)^(?:[A-Za-z0-9.-]{1,253}|\*):(?:54[0-9]{2}|6432|6543|\*):[^\s:]{1,63}:[^\s:]{1,63}:((?:[^\s:\\]|\\.){4,100})$"
+    r"(?m)^(?:[A-Za-z0-9.-]{1,253}|\*):(?:54[0-9]{2}|6432|6543|\*):(?:[A-Za-z_*][^\s:]{0,62}:){2}((?:[^\s:\\]|\\.){4,100})$"
 )
-"""A line of PostgreSQL's file of passwords: host, port, database, user."""
+"""A line of PostgreSQL's file of passwords: host, port, database, user; `app.log:5432:12:30:45.1` is none."""
 _HASH: Final = re.compile(
     r"\$(?:2[abxy]?\$[0-9]{2}\$[./A-Za-z0-9]{53}"
-    r"|(?:1|5|6|apr1)\$(?:rounds=[0-9]{1,9}\$)?[./A-Za-z0-9]{1,16}\$[./A-Za-z0-9]{22,86}"
+    r"|(?:1|5|6|apr1)\$(?:rounds=[0-9]{1,9}\$)?[./A-Za-z0-9]{1,16}\$"
+    r"(?:[./A-Za-z0-9]{22}|[./A-Za-z0-9]{43}|[./A-Za-z0-9]{86})(?![./A-Za-z0-9])"
     r"|y\$[./A-Za-z0-9]{1,20}\$[./A-Za-z0-9]{1,86}\$[./A-Za-z0-9]{43}"
     r"|argon2(?:id|i|d)\$v=[0-9]{1,3}\$m=[0-9]{1,9},t=[0-9]{1,9},p=[0-9]{1,9}\$[A-Za-z0-9+/]{8,100}\$[A-Za-z0-9+/]{16,200})"
     r"|(?:pbkdf2_sha[0-9]{1,3}|scrypt|SCRAM-SHA-256)\$[0-9]{1,9}[$:][^\s$:\"']{1,64}\$[A-Za-z0-9+/=:$]{20,200}"
-    r"|\{(?:S?SHA|S?MD5|SSHA256|SSHA512)\}[A-Za-z0-9+/=]{20,120}"
+    r"|\{(?:SSHA(?:256|512)?|SMD5)\}[A-Za-z0-9+/=]{20,120}|\{(?:SHA|MD5)\}[A-Za-z0-9+/]{22,27}="
 )
 """The hash of a password: whoever has it tries words until one fits."""
 _HASH_HINTS: Final = ("$1$", "$2", "$5$", "$6$", "$y$", "$a", "_sha", "scrypt$", "scram-", "{s", "{md5}")
@@ -140,7 +141,10 @@ _WITHOUT_DIGIT: Final[tuple[tuple[re.Pattern[str], tuple[str, ...]], ...]] = (
     (_PGPASS, (":54", ":6432:", ":6543:", ":*:")),
 )
 """The same for passwords that need no digit."""
-_NAME: Final = re.compile(r"(?i)pass|pwd|example|your|change|dummy|test|value|string|required|optional")
+_NAME: Final = re.compile(
+    r"(?i)pass|pwd|example|your|change|dummy|test|value|string|required|optional|undefined|default|placeholder"
+    r"|replace|abled$|unknown|missing|not.?set|invalid|incorrect|wrong|reset|credential|kennwort|^postgres$"
+)
 """A name or a description in place of a password."""
 _NAMES: Final = ("token", "secret", "credential")
 _TRAILING: Final = ".,;:!?)]}\"'`”"

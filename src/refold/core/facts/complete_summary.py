@@ -102,10 +102,8 @@ def share_room(text: str, ledger: Ledger, room: int, count: Count) -> int:
 def _is_dense(text: str, ledger: Ledger, room: int, count: Count) -> bool:
     """True if a summary keeps much for its tokens, beside what facts would keep in the same room."""
     alone = append_missing_facts("", ledger, room, count)
-    kept, listed = (
-        sum(fact.weight for fact in facts)
-        for facts in (report_kept(text, ledger, 0).kept, alone.report.repaired)
-    )
+    kept = sum(fact.weight for fact in report_kept(text, ledger, 0).kept)
+    listed = sum(fact.weight for fact in alone.report.repaired)
     return kept * count(alone.text) >= DENSE_SHARE * listed * count(text)
 
 

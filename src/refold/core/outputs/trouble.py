@@ -36,8 +36,7 @@ STRONG: Final = re.compile(
 WEAK: Final = re.compile(
     r"\b(?:(?i:warn(?:ing)?s?|failed|failures?|cannot|could not|unable to|denied|refused|timed out|timeout"
     r"|not found|invalid|unexpected|missing|deprecated|errors?))\b"
-    r"(?!\.[a-z]{1,5}\b|(?<=/error)/|(?<=/errors)/)"
-    r"|Warning\b"
+    r"(?!\.[a-z]{1,5}\b|(?<=/error)/|(?<=/errors)/)|Warning\b"
     r"|\b(?:will|must) be (?:destroyed|replaced)\b"  # terraform
 )
 """Words that often tell of trouble; not as parts of a path, as in `lib/error/error.ex`."""

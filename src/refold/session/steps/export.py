@@ -181,26 +181,25 @@ def _to_entries(state: SessionState, exported: Exported, items: Sequence[Any]) -
         entries += messages[number:said]
         number = max(number, said)
         parent, at = entries[-1].name if entries else ROOT, state.now()
+        make = partial(make_entry, kind, parent=parent, said=number)
         if kind == "fold":
             body, about = _to_fold_body(exported, value, names), {"format": exported.format, **value.about}
             if not isinstance(value.about.get("receipt", {}), dict):
                 raise ValueError("a fold has a receipt that is none")
-            make = partial(make_entry, "fold", parent=parent, said=number, about=about, at=value.at or at)
+            make = partial(make, about=about, at=value.at or at)
             sizes = meter.add_fold(value, number, fold_messages(make(body)))
             tells = body.get("before") or body.get("after") or body.get("trigger") == "repair"
             entry = make(body if tells else body | sizes)
             names[value.name] = entry.name
         elif kind == "usage":
-            entry = make_entry(
-                kind, value.value, parent=parent, said=number, about=value.about, at=value.at or at
-            )
+            entry = make(value.value, about=value.about, at=value.at or at)
             read, sums = usage_report(entry), usage_totals(entry).as_dict()
             counts = (read.estimate, *(getattr(read.usage, name, 0) for name in sums), *sums.values())
             if not all(type(count) is int and 0 <= count < MOST for count in counts):
                 raise ValueError("a report holds what is no number of tokens")
         else:
             body = {"fold": names[value]} if kind == "unfold" else value
-            entry = make_entry(kind, body, parent=parent, said=number, at=at)
+            entry = make(body, at=at)
         entries.append(entry)
     entries += messages[number:]
     project(entries)

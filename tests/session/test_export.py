@@ -98,6 +98,25 @@ def test_reports_and_costs_go_out_and_in_again(form, is_undone, tmp_path):
         assert accounts(session) == first
 
 
+@pytest.mark.parametrize("form", FORMS)
+def test_what_other_branches_cost_goes_out_and_in_again(form, tmp_path):
+    """To edit an early message refunds nothing, and neither does an import."""
+    store = refold.open_store("memory:")
+    with opened(store=store, model="gpt-4o") as session:
+        session.prepare(talk(5))
+        session.observe({"usage": {"prompt_tokens": 300, "completion_tokens": 20}})
+        session.prepare([user("something else"), *talk(5)[1:]])
+    with opened(store=store, model="gpt-4o") as session:
+        first = accounts(session)
+        session.export(tmp_path / "out", form=form)
+    assert first[3].calls == 1
+    for source, name in (("out", "twice"), ("twice", "third")):
+        with opened(name, model="gpt-4o") as session:
+            session.import_from(tmp_path / source)
+            assert accounts(session) == first
+            session.export(tmp_path / name, form=form)
+
+
 @pytest.mark.parametrize(("name", "value"), [("said", 99), ("folds", 1), ("said", -1)])
 def test_a_report_behind_what_is_not_there_is_refused(name, value, tmp_path):
     with opened() as session:

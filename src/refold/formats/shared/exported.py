@@ -45,7 +45,7 @@ class ExportedFold:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportedReport:
-    """What a provider reported for a request."""
+    """What a provider reported for a request, or what else was spent."""
 
     said: int
     folds: int

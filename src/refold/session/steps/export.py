@@ -34,6 +34,8 @@ from refold.session.steps.read_entries import BEGAN, fold_messages, system_items
 
 _COSTS: Final = ("receipt", "spent", "summaries", BEGAN)
 """What is recorded beside a fold and does not depend on the log that it is in."""
+_SPENT: Final = {"trigger": "export", "reason": "spent before", "counted": False}
+"""The attempt beside which such sums stand after an import."""
 _ITEM: Final = ("wire", "message")
 """Keys under which a fold keeps a message of its own: in a wire format, or as a value of ours."""
 
@@ -84,13 +86,14 @@ def _to_exported_reports(state: SessionState, entries: Sequence[Entry]) -> tuple
     folds = accumulate((entry.kind == "fold" for entry in entries), initial=0)
     # An import writes unfolds and system messages at other places: it could not see what has changed since.
     stands = {} if report is None or report.holds else {"stands": False}
-    return tuple(
-        ExportedReport(
-            said=entry.said, folds=n, at=entry.at, value=entry.value, about={**entry.beside, **stands}
-        )
-        for entry, n in zip(entries, folds, strict=False)
-        if entry.kind == "usage"
-    )
+    reports = []
+    for entry, n in ((e, n) for e, n in zip(entries, folds, strict=False) if e.kind in ("usage", "attempt")):
+        value, about = entry.value, {**entry.beside, **stands}
+        if entry.kind == "attempt":  # its sums are what other branches and lost summaries cost
+            value, about = _SPENT, {name: about[name] for name in about if name in ("own", *_COSTS[1:3])}
+        if about:
+            reports.append(ExportedReport(said=entry.said, folds=n, at=entry.at, value=value, about=about))
+    return tuple(reports)
 
 
 def _to_exported_fold(state: SessionState, entry: Entry) -> ExportedFold:
@@ -155,11 +158,8 @@ def _read_folder(folder: Path) -> Exported:
         if (folder / TAGGED).exists():
             paths = [folder / TAGGED]
         else:
-            paths = [
-                path
-                for path in sorted(folder.rglob("*"))
-                if path.is_file() and path.suffix in (".jsonl", ".json")
-            ]
+            files = filter(Path.is_file, sorted(folder.rglob("*")))
+            paths = [path for path in files if path.suffix in (".jsonl", ".json")]
         return read_files({p.relative_to(folder).as_posix(): p.read_text(encoding="utf-8") for p in paths})
     except (OSError, ValueError, RecursionError) as error:
         raise RefoldError(f"{folder} is no exported session: {error}") from error
@@ -191,7 +191,7 @@ def _to_entries(state: SessionState, exported: Exported, items: Sequence[Any]) -
             tells = body.get("before") or body.get("after") or body.get("trigger") == "repair"
             entry = make(body if tells else body | sizes)
             names[value.name] = entry.name
-        elif kind == "usage":
+        elif isinstance(value, ExportedReport):
             entry = make(value.value, about=value.about, at=value.at or at)
             read, sums = usage_report(entry), usage_totals(entry).as_dict()
             counts = (read.estimate, *(getattr(read.usage, name, 0) for name in sums), *sums.values())
@@ -225,8 +225,7 @@ class _Meter:
         inserted = sum(self._size(item) for change in fold.changes for item in change.inserted)
         self.shown, self.counted = before - removed + inserted, said
         sizes = {"before": before, "after": self.shown}
-        around = self.counter.per_conversation
-        return {name: self.counter.tokens(units + around) for name, units in sizes.items()}
+        return {name: self.counter.tokens(n + self.counter.per_conversation) for name, n in sizes.items()}
 
     def _size(self, item: ViewItem) -> int:
         if isinstance(item, MessageRange):
@@ -253,7 +252,8 @@ def _order_marks(exported: Exported) -> list[tuple[int, Kind, Any]]:
     bodies = {name: {"name": name, "said": place} for name, place in exported.checkpoints.items()}
     found = folds + [(place, "checkpoint", bodies[name]) for name, place in places.items()]
     ends = [0, *(place[0] for place, _, _ in folds)]
-    found += [((max(r.said, ends[r.folds]), r.folds), "usage", r) for r in exported.reports]
+    kinds: tuple[Kind, Kind] = ("usage", "attempt")
+    found += [((max(r.said, ends[r.folds]), r.folds), kinds[r.value == _SPENT], r) for r in exported.reports]
     marks = [(place[0], kind, value) for place, kind, value in sorted(found, key=lambda mark: mark[0])]
     marks += [(last, "unfold", fold.name) for fold in exported.folds if not fold.standing]
     return marks + [(last, "pin", {"said": pin, "pinned": True}) for pin in exported.pins]

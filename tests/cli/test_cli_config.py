@@ -203,6 +203,13 @@ def test_a_variable_for_an_unknown_policy_is_refused(monkeypatch):
     assert "REFOLD_POLICY_OPLA_THRESHOLD: there is no policy 'opla'; did you mean opal?" in shown.err
 
 
+def test_variables_of_a_service_called_refold_policy_set_no_knob(monkeypatch):
+    """Kubernetes sets them in every container beside it."""
+    monkeypatch.setenv("REFOLD_POLICY_SERVICE_HOST", "10.0.0.1")
+    monkeypatch.setenv("REFOLD_POLICY_PORT_80_TCP", "tcp://10.0.0.1:80")
+    assert run_cli("config").status == 0
+
+
 # -- the table ---------------------------------------------------------------------------------------------
 
 

@@ -53,7 +53,7 @@ NAMES: Final = tuple(SETTINGS)
 KNOB_VARIABLE: Final = "REFOLD_POLICY_"
 """The beginning of a variable that sets a knob: the policy and the knob follow, in capitals."""
 _OF_CLUSTER: Final = re.compile(r"_SERVICE_(HOST|PORT)(_\w+)?$|_PORT(_[0-9]+_(TCP|UDP|SCTP)(_\w+)?)?$")
-"""Variables that Kubernetes sets in every container for a service called refold or refold-serve."""
+"""Variables that Kubernetes sets in every container for a service called refold, or refold-policy."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -259,7 +259,7 @@ def _read_knob_tables(settings: Settings, tables: Mapping[str, Any], source: str
 def _read_knob_variables(settings: Settings, variables: Mapping[str, str]) -> Settings:
     """Read the variables that set a knob."""
     found = [name for name in variables if name.startswith(KNOB_VARIABLE) and variables[name].strip()]
-    if not found:
+    if not (found := [name for name in found if not _OF_CLUSTER.search(name)]):
         return settings
     from refold.policies import presets  # slow to import, and most people set no knob
 

@@ -308,6 +308,7 @@ class TestExported:
             ({"refold": 2}, "upgrade refold"),
             ({"refold": True}, "found bool"),
             ({"pins": ["1"]}, "found str"),
+            ({"pins": [10**400]}, "found a number that is too large"),
             ({"folds": [{}]}, "the field 'name' is missing"),
             ({"folds": [{"name": "a", "changes": 3}]}, "cannot be read"),
             ({"folds": [{"name": "a", "changes": [{"took": ["7/0"], "put": []}]}]}, "there is no fold '7'"),

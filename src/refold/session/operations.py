@@ -40,13 +40,7 @@ from refold.session.steps.compact import attempt_compaction, complete_options, l
 from refold.session.steps.context import context_state, current_request, to_conversation
 from refold.session.steps.edit_summary import join_pairs, keep_in_view
 from refold.session.steps.fill_view import can_change_format, fill_view
-from refold.session.steps.load import (
-    FOLDS,
-    load_at_head,
-    read_log,
-    reload_if_stale,
-    retry_on_conflict,
-)
+from refold.session.steps.load import FOLDS, load_at_head, read_log, reload_if_stale, retry_on_conflict
 from refold.session.steps.native.fold_blocks import REPEATED, fold_block
 from refold.session.steps.native.refused_blocks import drop_foreign_compactions
 from refold.session.steps.prepare import find_mends, repair_view

@@ -12,13 +12,7 @@ from typing import Final, TypeAlias
 
 from refold.core.compaction.keep_rules import find_turn_starts
 from refold.core.messages import summary_headers
-from refold.core.messages.file_operations import (
-    LISTED,
-    FileOps,
-    Vocabulary,
-    find_files,
-    format_file_tags,
-)
+from refold.core.messages.file_operations import LISTED, FileOps, Vocabulary, find_files, format_file_tags
 from refold.core.messages.message import EMPTY, Message
 from refold.core.messages.speakers import is_observation
 from refold.core.messages.text_cutting import middle_out

@@ -19,14 +19,7 @@ from refold.core.messages.message import (
     ToolResult,
     Wire,
 )
-from refold.formats.gemini.read import (
-    CALL_KEYS,
-    KEY,
-    KNOWN_KEYS,
-    NAME,
-    RESPONSE_KEYS,
-    role_of_content,
-)
+from refold.formats.gemini.read import CALL_KEYS, KEY, KNOWN_KEYS, NAME, RESPONSE_KEYS, role_of_content
 from refold.formats.shared import writing
 from refold.formats.shared.positions import is_position
 

@@ -334,12 +334,12 @@ def test_a_plain_message_is_written_for_a_format_that_cannot_read_it():
 
 
 def test_a_message_is_written_anew_where_its_text_would_be_lost():
-    there = formats.write_unread(get("gemini"), USER)
+    there = formats.write_readable(get("gemini"), USER)
     assert there == {"role": "user", "parts": [{"text": "hi"}]}
-    assert formats.write_unread(get("openai"), there) == USER
-    assert formats.write_unread(get("gemini"), there) is there
+    assert formats.write_readable(get("openai"), there) == USER
+    assert formats.write_readable(get("gemini"), there) is there
     blocks = {"role": "system", "content": [{"type": "text", "text": "hi"}]}
-    assert formats.write_unread(get("anthropic"), blocks) is blocks
+    assert formats.write_readable(get("anthropic"), blocks) is blocks
 
 
 @pytest.mark.parametrize("name", ["gemini", "converse", "interactions"])

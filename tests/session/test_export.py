@@ -152,7 +152,7 @@ def test_a_report_that_cannot_be_added_to_is_refused(where, tmp_path):
                 session.import_from(tmp_path / "out")
 
 
-def test_a_receipt_that_is_none_is_refused(tmp_path):
+def test_a_receipt_that_is_no_object_is_refused(tmp_path):
     with opened(window=3_000, ask=Scripted(SUMMARY)) as session:
         session.prepare(talk(20))
         session.export(tmp_path / "out")
@@ -162,7 +162,7 @@ def test_a_receipt_that_is_none_is_refused(tmp_path):
     path.write_text(json.dumps(manifest))
     with (
         opened("again") as session,
-        pytest.raises(RefoldError, match="cannot be imported: a fold has a receipt"),
+        pytest.raises(RefoldError, match="cannot be imported: the receipt of a fold is no object"),
     ):
         session.import_from(tmp_path / "out")
 

@@ -143,8 +143,8 @@ def find_unknown_variables(variables: Mapping[str, str]) -> dict[str, str | None
         if name.startswith("REFOLD_") and not (name in known or _OF_CLUSTER.search(name))
         if not name.startswith(KNOB_VARIABLE)  # a wrong one is refused
     )
-    ends = [name[7:] for name in known]  # what all begin with would make any two alike
-    near = {name: get_close_matches(name[7:], ends, 1) for name in unknown}
+    ends = [name.removeprefix("REFOLD_") for name in known]  # what all begin with would make any two alike
+    near = {name: get_close_matches(name.removeprefix("REFOLD_"), ends, 1) for name in unknown}
     return {name: f"REFOLD_{found[0]}" if found else None for name, found in near.items()}
 
 

@@ -11,7 +11,6 @@ name there.
 """
 
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -207,12 +206,13 @@ def write_text(wire: Format, item: Any, stored: str = DEFAULT) -> Any:
     return wire.render([message])[0] if all(type(part) is Text for part in message.parts) else item
 
 
-def write_unread(wire: Format, item: Any) -> Any:
-    """Return a message of text as a format writes it that would lose it; any other as it is."""
-    with suppress(FormatError):
+def write_readable(wire: Format, item: Any) -> Any:
+    """Return a message as it is if a format reads it; else its text as that format writes it."""
+    try:
         refuse_other(wire, [item])
-        return item
-    return write_text(wire, item, detect([item]).name)
+    except FormatError:
+        return write_text(wire, item, detect([item]).name)
+    return item
 
 
 def may_read(wire: Format, items: Sequence[Any]) -> bool:

@@ -51,14 +51,14 @@ _VARIABLE: Final = re.compile(
     rf"(?<![A-Za-z0-9_])[A-Z0-9_]{{0,60}}(?:PASSWORD|PASSWD|PASS|SECRET|TOKEN)={_VALUE}"
 )
 """A variable of the environment: no code stands there, so that also a short or regular value is a secret."""
-_WORD: Final = re.compile(
+_SETTING: Final = re.compile(
     r"(?m)(?:(?<![A-Za-z0-9_.])[A-Z0-9_]{0,60}(?:PASSWORD|PASSWD)="
     r"|^[A-Z0-9_]{0,60}(?:PASSWORD|PASSWD):[ \t]{1,8}|^[a-z0-9_.-]{0,60}(?:password|passwd)=)"
     rf"(?:[\"'](?=[^\s\"']{{7,101}}[\"']))?(?!{_NO_VALUE})([A-Za-z][^\s\"'`\\<>;&|(){{}}\[\],.]{{6,100}}+)(?=[\"']?(?:\s|$))"
 )
 """A password without a digit, where only settings stand: in a variable of the environment, or in a file of
 settings at the beginning of a line."""
-_QUOTED: Final = re.compile(
+_JSON_PASSWORD: Final = re.compile(
     r"(?i)(?:password|passwd)\\{0,8}[\"'][ \t]{0,8}:[ \t]{0,8}\\{0,8}[\"'](?=[A-Za-z-]{0,99}[!@#%^*+?~])"
     r"(?![A-Za-z-]{1,99}[?*][\\\"']|#[a-z-]{1,99}[\\\"'])([A-Za-z!@#%^*+?~-]{8,100})(?=\\{0,8}[\"'])"
 )
@@ -136,12 +136,12 @@ _SAID: Final[tuple[tuple[re.Pattern[str], tuple[str, ...]], ...]] = (
 )
 """Patterns, each with texts of which one must occur in lower case; that is quicker than the pattern."""
 _WITHOUT_DIGIT: Final[tuple[tuple[re.Pattern[str], tuple[str, ...]], ...]] = (
-    (_WORD, ("password", "passwd")),
-    (_QUOTED, ("password", "passwd")),
+    (_SETTING, ("password", "passwd")),
+    (_JSON_PASSWORD, ("password", "passwd")),
     (_PGPASS, (":54", ":6432:", ":6543:", ":*:")),
 )
 """The same for passwords that need no digit."""
-_NAME: Final = re.compile(
+_NO_PASSWORD: Final = re.compile(
     r"(?i)pass|pwd|example|your|change|dummy|test|value|string|required|optional|undefined|default|placeholder"
     r"|replace|abled$|unknown|missing|not.?set|invalid|incorrect|wrong|reset|credential|kennwort|^postgres$"
 )
@@ -189,7 +189,7 @@ def _find_passwords(text: str, lower: str) -> Iterator[Secret]:
                 yield Secret(start, end, "password")
     for pattern, hints in _WITHOUT_DIGIT:
         for match in pattern.finditer(text) if any(hint in lower for hint in hints) else ():
-            if not _NAME.search(match[1]) and not _MADE_UP.search(match[1]):
+            if not _NO_PASSWORD.search(match[1]) and not _MADE_UP.search(match[1]):
                 yield Secret(*match.span(1), "password")
     for match in _PHRASE.finditer(text) if "phrase" in lower else ():
         yield Secret(*match.span(1), "password")

@@ -89,7 +89,8 @@ def reserve_facts(ledger: Ledger, room: int) -> int:
 def share_room(text: str, ledger: Ledger, room: int, count: Count) -> int:
     """Return how many tokens of a room a summary may have beside the facts that it lacks.
 
-    The user's rules count that no later fold would read back from the summary.
+    The user's rules count that no later fold would read back from the summary. A summary that is too long has
+    less, unless it tells nearly as much as facts would.
     """
     noted = {fact.key for fact in read_page(text).facts}
     missing = (fact for fact in ledger.of(*RULE_KINDS) if fact.key not in noted)

@@ -17,7 +17,7 @@ from refold.errors import FormatError, LogCorrupt
 
 VERSION: Final = 1
 """Version of the JSON form; a reader refuses what is newer."""
-MOST: Final = 253_402_300_800
+NUMBER_LIMIT: Final = 253_402_300_800
 """No number is as large: seconds from the epoch to the year 10000, which Python's calendar does not have."""
 
 
@@ -235,7 +235,7 @@ def _read_report(value: Any) -> ExportedReport:
 def _expect(value: Any, expected: Any) -> Any:
     if not isinstance(value, expected) or (isinstance(value, bool) and expected is not bool):
         raise TypeError(f"found {type(value).__name__} where it does not belong")
-    if isinstance(value, int | float) and not abs(value) < MOST:
+    if isinstance(value, int | float) and not abs(value) < NUMBER_LIMIT:
         raise TypeError("found a number that is too large")
     return value
 

@@ -15,7 +15,7 @@ from refold.core.messages.message import Message
 from refold.core.tokens.counting import Counter
 from refold.errors import RefoldError, warn_caller
 from refold.formats.shared import canonical
-from refold.formats.shared.exported import MOST, Exported, ExportedFold, ExportedReport
+from refold.formats.shared.exported import NUMBER_LIMIT, Exported, ExportedFold, ExportedReport
 from refold.formats.systems.file_forms import (
     DEFAULT_FORM,
     TAGGED,
@@ -34,6 +34,8 @@ from refold.session.steps.read_entries import BEGAN, fold_messages, system_items
 
 _COSTS: Final = ("receipt", "spent", "summaries", BEGAN)
 """What is recorded beside a fold and does not depend on the log that it is in."""
+_SUMS: Final = frozenset({"own", "spent", "summaries"})
+"""What was spent by then; an attempt has such sums beside it too."""
 _SPENT: Final = {"trigger": "export", "reason": "spent before", "counted": False}
 """The attempt beside which such sums stand after an import."""
 _ITEM: Final = ("wire", "message")
@@ -87,12 +89,13 @@ def _to_exported_reports(state: SessionState, entries: Sequence[Entry]) -> tuple
     # An import writes unfolds and system messages at other places: it could not see what has changed since.
     stands = {} if report is None or report.holds else {"stands": False}
     reports = []
-    for entry, n in ((e, n) for e, n in zip(entries, folds, strict=False) if e.kind in ("usage", "attempt")):
+    for entry, before in zip(entries, folds, strict=False):
         value, about = entry.value, {**entry.beside, **stands}
         if entry.kind == "attempt":  # its sums are what other branches and lost summaries cost
-            value, about = _SPENT, {name: about[name] for name in about if name in ("own", *_COSTS[1:3])}
-        if about:
-            reports.append(ExportedReport(said=entry.said, folds=n, at=entry.at, value=value, about=about))
+            value, about = _SPENT, {name: about[name] for name in about if name in _SUMS}
+        if about and entry.kind in ("usage", "attempt"):
+            made = ExportedReport(said=entry.said, folds=before, at=entry.at, value=value, about=about)
+            reports.append(made)
     return tuple(reports)
 
 
@@ -185,7 +188,7 @@ def _to_entries(state: SessionState, exported: Exported, items: Sequence[Any]) -
         if kind == "fold":
             body, about = _to_fold_body(exported, value, names), {"format": exported.format, **value.about}
             if not isinstance(value.about.get("receipt", {}), dict):
-                raise ValueError("a fold has a receipt that is none")
+                raise ValueError("the receipt of a fold is no object")
             make = partial(make, about=about, at=value.at or at)
             sizes = meter.add_fold(value, number, fold_messages(make(body)))
             tells = body.get("before") or body.get("after") or body.get("trigger") == "repair"
@@ -195,8 +198,8 @@ def _to_entries(state: SessionState, exported: Exported, items: Sequence[Any]) -
             entry = make(value.value, about=value.about, at=value.at or at)
             read, sums = usage_report(entry), usage_totals(entry).as_dict()
             counts = (read.estimate, *(getattr(read.usage, name, 0) for name in sums), *sums.values())
-            if not all(type(count) is int and 0 <= count < MOST for count in counts):
-                raise ValueError("a report holds what is no number of tokens")
+            if not all(type(count) is int and 0 <= count < NUMBER_LIMIT for count in counts):
+                raise ValueError("the tokens of a report must be whole numbers from 0 on")
         else:
             body = {"fold": names[value]} if kind == "unfold" else value
             entry = make(body, at=at)
@@ -252,8 +255,9 @@ def _order_marks(exported: Exported) -> list[tuple[int, Kind, Any]]:
     bodies = {name: {"name": name, "said": place} for name, place in exported.checkpoints.items()}
     found = folds + [(place, "checkpoint", bodies[name]) for name, place in places.items()]
     ends = [0, *(place[0] for place, _, _ in folds)]
-    kinds: tuple[Kind, Kind] = ("usage", "attempt")
-    found += [((max(r.said, ends[r.folds]), r.folds), kinds[r.value == _SPENT], r) for r in exported.reports]
+    for report in exported.reports:
+        place = max(report.said, ends[report.folds]), report.folds
+        found.append((place, "attempt" if report.value == _SPENT else "usage", report))
     marks = [(place[0], kind, value) for place, kind, value in sorted(found, key=lambda mark: mark[0])]
     marks += [(last, "unfold", fold.name) for fold in exported.folds if not fold.standing]
     return marks + [(last, "pin", {"said": pin, "pinned": True}) for pin in exported.pins]

@@ -43,7 +43,7 @@ def fill_view(state: SessionState, system: Sequence[Any], wire: Format | None = 
         name: show_messages(state, messages, wire.name) for name, messages in position.fold_messages.items()
     }
     view_items: list[ViewItem | None] = [None] * len(system)
-    items = [formats.write_unread(wire, item) for item in system]  # a list in that format brings its own
+    items = [formats.write_readable(wire, item) for item in system]  # a list in that format brings its own
     for item in (single for piece in view.items for single in single_pieces(piece)):
         view_items.append(item)
         if isinstance(item, Replacement):

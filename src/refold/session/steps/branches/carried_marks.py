@@ -56,7 +56,8 @@ def _carry_fold(state: SessionState, entry: Entry, said: int, names: dict[str, s
     """Return the body of a fold under the new names of the folds it mentions; None if it cannot go along."""
     fold = state.view.fold(entry.name)
     removed = () if fold is None else (item for change in fold.changes for item in change.removed)
-    last = said - (entry.value.get("trigger") == "repair")  # what mends the end depends on what follows it
+    # What mends the last message depends on what follows it.
+    last = said - 1 if entry.value.get("trigger") == "repair" else said
     if fold is None or not all(
         item.last <= last if isinstance(item, MessageRange) else item.fold in names for item in removed
     ):

@@ -101,7 +101,7 @@ class MessageMemo:
                 answer = len(values) - 1
         return NamedHistory(values, fixed, names, answer, read)
 
-    def read_field(self, raw: msgspec.Raw | None, tenant: str = "") -> Any:
+    def read_field(self, raw: msgspec.Raw | None, tenant: str) -> Any:
         """Return the value of a field such as the tools: the same object while its bytes are the same."""
         if raw is None:
             return None

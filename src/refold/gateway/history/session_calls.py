@@ -165,7 +165,7 @@ class SessionCalls:
         self, conversation: Conversation, request: HistoryRequest, split: SplitBody, history: NamedHistory
     ) -> Turn:
         """Take a history in and return what to send."""
-        system, tools = (self._memo.read_field(raw, self._tenant) for raw in (split.system, split.tools))
+        system, tools = self._read_frame(split)
         window = self.find_window(request, conversation.window)
         if conversation.plan is None and self._is_crowded(conversation, split, system, tools, window):
             return Turn(fold="bypassed;crowded", model=split.model)
@@ -187,7 +187,7 @@ class SessionCalls:
         """Do the same in an event loop; what would wait comes back as a call for a thread."""
         asked = _Asked(request, split, history)
         session = self._find_quick(conversation, asked)
-        system, tools = (self._memo.read_field(raw, self._tenant) for raw in (split.system, split.tools))
+        system, tools = self._read_frame(split)
         window = conversation.window
         if session is None or (
             conversation.plan is None and self._is_crowded(conversation, split, system, tools, window)
@@ -216,6 +216,11 @@ class SessionCalls:
         with held:
             ready = rest.finish()
         return self._make_turn(conversation, session, asked, ready)
+
+    def _read_frame(self, split: SplitBody) -> tuple[Any, Any]:
+        """Return the system prompt and the tools of a request."""
+        memo, tenant = self._memo, self._tenant
+        return memo.read_field(split.system, tenant), memo.read_field(split.tools, tenant)
 
     def _find_quick(self, conversation: Conversation, asked: "_Asked") -> Session | None:
         """Return a session that is open and far from its next fold; None if a call of it may take long."""
@@ -303,7 +308,7 @@ class SessionCalls:
         if session.model != split.model:
             session.use(model=split.model, window=conversation.window)
         history = self._memo.read_history(formats.get(wire), split.items, self._tenant)
-        system, tools = (self._memo.read_field(raw, self._tenant) for raw in (split.system, split.tools))
+        system, tools = self._read_frame(split)
         with self._cap.hold(session):
             ready = session.prepare(history.values, system=system, tools=tools)
         request = HistoryRequest(wire, b"", Hints(), session.state.settings.endpoint)

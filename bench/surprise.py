@@ -175,7 +175,7 @@ def make_all_views(maker: ViewMaker, dataset: Dataset, options: argparse.Namespa
         for window in maker.windows:
             found, note = prepare_long(maker, dataset.transcripts, window, options.most_tokens)
             random.Random(options.seed).shuffle(found)  # noqa: S311  # the same folds for everybody
-            views.prepared += found[: options.cuts // 3]
+            views.prepared += found[: options.cuts]
             if note:
                 views.notes[f"{LONG}, {name_session(window)}"] = note
     return views
@@ -318,7 +318,7 @@ def parse_options() -> argparse.Namespace:
     add("data", type=Path, help="a folder of agent runs and transcripts")
     add("--model", type=Path, action="append", required=True, help="a GGUF file or a Hugging Face folder")
     add("--cache", type=Path, help="keep unpacked weights here")
-    add("--cuts", type=int, default=48, help="cuts of agent runs; a third as many of transcripts")
+    add("--cuts", type=int, default=48, help="cuts of agent runs, or folds; a third of transcripts")
     add("--kind", choices=KINDS, action="append", help="kinds of recordings; all by default")
     add("--methods", help=f"names with commas between them; all by default: {', '.join(every)}")
     add("--share", type=float, action="append", help="tokens of a view; 0.1 and 0.25 by default")

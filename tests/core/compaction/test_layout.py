@@ -15,6 +15,8 @@ from refold.core.compaction.layout import (
     LEAST_TOKENS,
     OLD_SHARE,
     TAIL_SHARE,
+    UNREAD_REST_TOKENS,
+    UNREAD_SHARE,
     Layout,
     SizedHistory,
     find_height,
@@ -101,6 +103,22 @@ class TestByAge:
         assert TAIL_SHARE < 0.35 < LARGEST_SHARE
         assert 10 not in plan(history, 1_000).limits
         assert plan(sized(*[100] * 10, 5_000), 1_000).limits[10] < 1_000
+
+    def test_results_that_the_model_has_not_read_are_whole_where_they_fit(self):
+        """It asked for them, and asks again for what is cut. Where they do not fit, others have their half."""
+        goal, before = 10_000, [100] * 400
+        fits, most = int(goal * UNREAD_SHARE), int(goal * LARGEST_SHARE)
+        assert 400 not in plan(sized(*before, fits), goal).limits
+        two = sized(*before, fits // 2, fits // 2, groups=[1] * 400 + [2])
+        assert not {400, 401} & plan(two, goal).limits.keys()
+        assert plan(sized(*before, fits + 1), goal).limits[400] <= most
+        assert plan(sized(*before, fits, 10, actions=frozenset({401})), goal).limits[400] <= most
+
+    def test_in_a_small_view_they_leave_room_for_others(self):
+        goal = 2 * UNREAD_REST_TOKENS
+        size = int(goal * (LARGEST_SHARE + UNREAD_SHARE) / 2)
+        assert 40 in plan(sized(*[100] * 40, size), goal).limits
+        assert 40 not in plan(sized(*[400] * 40, 4 * size), 4 * goal).limits
 
     def test_a_part_that_would_say_nothing_is_not_shown(self):
         history = sized(*[1_000] * 200)
@@ -370,8 +388,12 @@ def test_messages_and_text_are_within_the_free_room(history, goal):
 
 @given(histories(), st.integers(500, 20_000), st.integers(1, 5_000))
 def test_a_larger_goal_shows_no_less(history, goal, more):
-    """No message leaves that a smaller goal had room for, and one loses at most what another needs to enter."""
-    plain = replace(history, undivided=NONE, guarded=NONE, fixed=NONE)
+    """No message leaves that a smaller goal had room for, and one loses at most what another needs to enter.
+
+    Unless the model has yet to read the newest, which a larger goal may show whole.
+    """
+    answered = history.actions | {len(history.sizes) - 1}
+    plain = replace(history, actions=answered, undivided=NONE, guarded=NONE, fixed=NONE)
     small, large = plan(plain, goal, no_text), plan(plain, goal + more, no_text)
     assert large.start <= small.start
     for before, after in zip(shown(plain, small), shown(plain, large), strict=True):

@@ -27,6 +27,12 @@ ACTION_WORTH: Final = 6.0
 LARGEST_SHARE: Final = 0.5
 """Share of the free room that one message may have where all stay whole, and that counts for the age of
 those before it: a huge output does not end the view."""
+UNREAD_SHARE: Final = 0.8
+"""Share of the free room up to which results that the model has not answered stand whole: it asked for them,
+and asks again for what is cut."""
+UNREAD_REST_TOKENS: Final = 1_000
+"""Tokens that they leave for other messages at least: in smaller views these tell more than the rest of an
+output."""
 LEAST_TEXT_SHARE: Final = 0.1
 """Share of the free room that the text has beside messages of which the caller named the size."""
 LEAST_TOKENS: Final = 40
@@ -117,6 +123,8 @@ class _Planner:
         self.divide = divide
         self.free = free
         self.largest = int(free * LARGEST_SHARE)
+        self.is_unread = len(history.sizes) - 1 not in history.actions
+        """True if the model has not answered the newest messages."""
         self.ages = _measure_ages(history, self.largest)
         self.removable = sum(history.sizes) - sum(history.sizes[at] for at in history.guarded)
         legal = history.cuts.legal
@@ -232,9 +240,12 @@ class _Planner:
         shares = self.groups[number]
         # What the model has not answered, such as the results of its calls, is shown, be it in part. Without
         # it, the same calls would be made again.
-        is_unread = not number and len(self.history.sizes) - 1 not in self.history.actions
         # Whether it fits is the same at all levels: a search takes what leaves at a higher one for small.
-        if is_unread and sum(max(share.limit(0), share.least) for share in shares) <= self.free:
+        if (
+            self.is_unread
+            and not number
+            and sum(max(share.limit(0), share.least) for share in shares) <= self.free
+        ):
             return [max(share.limit(level), share.least) for share in shares]
         return [share.limit(level) for share in shares]
 
@@ -264,8 +275,9 @@ class _Planner:
         history, age, least = self.history, self.ages[run[0]], LEAST_TOKENS * self.history.unit
         older = (1 + age / max(1.0, self.free * AGE_SHARE)) ** AGE_POWER
         # The newest message may be larger than the others of the tail. Results of one turn share that room.
-        room = int(self.free * TAIL_SHARE) - age if age else self.largest
-        height = find_height([history.sizes[at] for at in run], room)
+        sizes = [history.sizes[at] for at in run]
+        room = int(self.free * TAIL_SHARE) - age if age else self._find_newest_room(sum(sizes))
+        height = find_height(sizes, room)
         for at in run:
             size, firm = history.sizes[at], history.firm.get(at, 0)
             # The marker of a small picture may be larger than the picture.
@@ -280,6 +292,11 @@ class _Planner:
                 huge = max(huge, calls * least)  # each call says nothing below that
             dear = at in history.actions or at in history.undivided
             yield _Share(at, size, small, divisible, huge, ACTION_WORTH if dear else 1.0, older)
+
+    def _find_newest_room(self, size: int) -> int:
+        """Return the room of the newest messages: what they need where the model has yet to read them."""
+        rest = max(self.free * (1 - UNREAD_SHARE), UNREAD_REST_TOKENS * self.history.unit)
+        return size if self.is_unread and size <= self.free - rest else self.largest
 
 
 class _Share(NamedTuple):

@@ -6,6 +6,7 @@ import sys
 import pytest
 from bench import rereads
 
+from chat_messages import written_call
 from refold.evals.datasets import Dataset, Run
 
 SHOWN = "def parse_header(line):\n    return line.partition(': ')\n\ndef parse_body(text):\n    return text.strip()"
@@ -21,13 +22,8 @@ def run_command(command, output):
 
 def call_tool(name, arguments, output, number):
     """An action as an agent with tools writes it."""
-    function = {"name": name, "arguments": json.dumps(arguments)}
     return [
-        {
-            "role": "assistant",
-            "content": None,
-            "tool_calls": [{"id": f"c{number}", "type": "function", "function": function}],
-        },
+        written_call(f"c{number}", json.dumps(arguments), name=name),
         {"role": "tool", "tool_call_id": f"c{number}", "content": output},
     ]
 

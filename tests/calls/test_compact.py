@@ -8,6 +8,7 @@ from unittest.mock import Mock
 import pytest
 
 import refold
+from chat_messages import written_call
 from refold import presets
 from refold.errors import DoesNotFit, FormatError, RefoldError
 from refold.testing import Scripted, assistant, call, loose_ends, result, shape, user
@@ -64,13 +65,7 @@ RESPONSES = [
 CHAT = [
     SYSTEM,
     {"role": "user", "content": "read it", "name": "ada"},
-    {
-        "role": "assistant",
-        "content": None,
-        "tool_calls": [
-            {"id": "c1", "type": "function", "function": {"name": "read", "arguments": '{"path": "a.py"}'}}
-        ],
-    },
+    written_call("c1", '{"path": "a.py"}', name="read"),
     {"role": "tool", "tool_call_id": "c1", "content": OLD},
     *talk(6),
 ]
@@ -512,11 +507,7 @@ def test_no_pins_are_no_pins():
 
 def test_the_system_prompt_the_last_words_and_open_calls_are_in_every_view():
     """House law 13."""
-    waiting = {
-        "role": "assistant",
-        "content": None,
-        "tool_calls": [{"id": "c9", "type": "function", "function": {"name": "read", "arguments": "{}"}}],
-    }
+    waiting = written_call("c9", "{}", name="read")
     messages = [SYSTEM, *talk(10), {"role": "user", "content": "now read it"}, waiting]
     outcome = compacted(messages)
     assert outcome.messages[0] is SYSTEM
@@ -650,11 +641,7 @@ def test_every_option_of_a_measurement_is_one_of_a_compaction():
 
 BROKEN = [
     {"role": "user", "content": "hi"},
-    {
-        "role": "assistant",
-        "content": None,
-        "tool_calls": [{"id": "a", "type": "function", "function": {"name": "read", "arguments": "{}"}}],
-    },
+    written_call("a", "{}", name="read"),
     {"role": "user", "content": "on"},
     {"role": "tool", "tool_call_id": "x", "content": "stray"},
 ]

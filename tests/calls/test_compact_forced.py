@@ -7,6 +7,7 @@ from itertools import islice, product
 import pytest
 
 import refold
+from chat_messages import written_call
 from fake_provider import FakeProvider, says, status
 from refold.cli import main
 from refold.core.messages.summary_headers import TRUNCATION_MARKER
@@ -228,17 +229,7 @@ def test_a_large_output_is_given_to_the_model_and_leaves():
     """It could be shortened instead; but then the model would not have read what left of it."""
     messages = [
         {"role": "user", "content": "Where is the config read?"},
-        {
-            "role": "assistant",
-            "content": None,
-            "tool_calls": [
-                {
-                    "id": "c",
-                    "type": "function",
-                    "function": {"name": "read", "arguments": '{"path": "app.py"}'},
-                }
-            ],
-        },
+        written_call("c", '{"path": "app.py"}', name="read"),
         {"role": "tool", "tool_call_id": "c", "content": "import tomllib\n" * 200},
         {"role": "assistant", "content": "In app.py, at start-up."},
     ]

@@ -7,16 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import refold
+from chat_messages import assistant, user, written_call
 from refold import presets
 from refold.errors import DoesNotFit, FormatError
 from refold.testing import Scripted
 
 POLICIES = sorted(presets.PRESETS)
-CALL = {
-    "role": "assistant",
-    "content": None,
-    "tool_calls": [{"id": "c1", "type": "function", "function": {"name": "read_file", "arguments": "{}"}}],
-}
+CALL = written_call("c1", "{}")
 TOOLS = [
     {
         "type": "function",
@@ -29,14 +26,6 @@ TOOLS = [
     for number in range(200)
 ]
 REQUEST = "Rename parse_header in src/, but under no circumstances touch tests/ or the public alias. " * 8
-
-
-def user(text):
-    return {"role": "user", "content": text}
-
-
-def assistant(text):
-    return {"role": "assistant", "content": text}
 
 
 def talk(turns, words=60):

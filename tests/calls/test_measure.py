@@ -5,17 +5,14 @@ import json
 import pytest
 
 import refold
+from chat_messages import written_call
 from refold import presets
 from refold.errors import FormatError, RefoldError, RefoldWarning, WindowUnknown
 from refold.testing import assistant, call, image, result, system, user
 
 CHAT = [
     {"role": "user", "content": "what is in a.py?"},
-    {
-        "role": "assistant",
-        "content": None,
-        "tool_calls": [{"id": "c1", "type": "function", "function": {"name": "read", "arguments": "{}"}}],
-    },
+    written_call("c1", "{}", name="read"),
     {"role": "tool", "tool_call_id": "c1", "content": "x = 1"},
 ]
 RESPONSES = [

@@ -14,6 +14,7 @@ import termios
 from dataclasses import dataclass
 from pathlib import Path
 
+from chat_messages import assistant, user
 from forked_program import Forked, is_forkable
 from refold.cli import main
 from refold.cli.program import COMMANDS as _COMMANDS
@@ -140,14 +141,6 @@ def modules_loaded(*args) -> set[str]:
     words = [sys.executable, "-c", code, *map(str, args)]
     ran = subprocess.run(words, capture_output=True, timeout=300, check=True)
     return set(ran.stderr.decode().split())
-
-
-def user(text):
-    return {"role": "user", "content": text}
-
-
-def assistant(text):
-    return {"role": "assistant", "content": text}
 
 
 def talk(turns=3, words="the quick brown fox jumps over the lazy dog, again and again"):

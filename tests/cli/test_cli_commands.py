@@ -8,9 +8,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from cli_running import ANTHROPIC, LONG, assistant, run_cli, saved, talk, user
+from cli_running import ANTHROPIC, LONG, run_cli, saved, talk
 
 import refold
+from chat_messages import assistant, user
 
 PROSE = "The harbour master asked for a longer berth, and the answer was that none is free before noon. "
 

@@ -3,13 +3,11 @@
 import json
 
 import pytest
-from cli_running import assistant, run_cli, saved, talk, user
+from cli_running import run_cli, saved, talk
 
-DEAD_CALL = {
-    "role": "assistant",
-    "content": None,
-    "tool_calls": [{"id": "c1", "type": "function", "function": {"name": "read_file", "arguments": "{}"}}],
-}
+from chat_messages import assistant, user, written_call
+
+DEAD_CALL = written_call("c1", "{}")
 
 
 @pytest.fixture

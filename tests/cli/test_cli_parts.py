@@ -7,10 +7,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from cli_running import run_cli, saved, talk, user
+from cli_running import run_cli, saved, talk
 from hypothesis import given
 from hypothesis import strategies as st
 
+from chat_messages import user, written_call
 from refold import presets
 from refold.calls.conversation import MeasureOptions, read_conversation
 from refold.calls.token_kinds import KINDS, apportion, count_by_kind
@@ -82,17 +83,7 @@ def test_kinds_are_told_apart():
         user(
             [{"type": "text", "text": "look"}, {"type": "image_url", "image_url": {"url": "http://x/y.png"}}]
         ),
-        {
-            "role": "assistant",
-            "content": "I look",
-            "tool_calls": [
-                {
-                    "id": "1",
-                    "type": "function",
-                    "function": {"name": "f", "arguments": '{"path": "a long one"}'},
-                }
-            ],
-        },
+        written_call("1", '{"path": "a long one"}', "I look", name="f"),
         {"role": "tool", "tool_call_id": "1", "content": "found it"},
         {"role": "assistant", "content": ""},
         user([{"type": "unheard-of", "x": 1}]),

@@ -16,6 +16,7 @@ import pytest
 from cli_running import ANTHROPIC, LONG, modules_loaded, process, run_cli, saved, started, talk, terminal
 
 import refold
+from chat_messages import written_call
 from refold.errors import LogCorrupt
 
 FOLDED = "task"
@@ -67,17 +68,7 @@ def fill(address):
         session.say(talk(12, "harbour " * 40))
         session.say(
             [
-                {
-                    "role": "assistant",
-                    "content": None,
-                    "tool_calls": [
-                        {
-                            "id": "c1",
-                            "type": "function",
-                            "function": {"name": "ls", "arguments": '{"p": "\x1b]0;x\x07"}'},
-                        }
-                    ],
-                },
+                written_call("c1", '{"p": "\x1b]0;x\x07"}', name="ls"),
                 {"role": "tool", "tool_call_id": "c1", "content": "a.py\n\tb.py \x1b[2J\x1b[31mred"},
             ]
         )

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from chat_messages import written_call
+
 FILLER = (
     "The build of module {n} wrote its log to /tmp/build-{n}.log and took {n} seconds, without a warning. "
 )
@@ -231,13 +233,8 @@ class Opencode:
                 {"command": f"make m{step}"},
                 separators=None if self.restless and step == steps else (",", ":"),
             )
-            function = {"name": "bash", "arguments": arguments}
             messages += [
-                {
-                    "role": "assistant",
-                    "content": "",
-                    "tool_calls": [{"id": f"call_{step}", "type": "function", "function": function}],
-                },
+                written_call(f"call_{step}", arguments, "", name="bash"),
                 {"role": "tool", "tool_call_id": f"call_{step}", "content": output(step, self.words)},
             ]
         headers = {

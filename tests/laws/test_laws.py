@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import refold
 from refold import Answer, Message, Text, Thinking, ToolCall, presets
-from refold.testing import loose_ends, waiting_calls
+from refold.testing import Scripted, loose_ends, waiting_calls
 
 sys.path.insert(0, str(Path(__file__).parent))
 from histories import FORMATS, POLICIES, REWRITES, YOUNG, full_texts, histories, rewrite, windows, wired
@@ -25,19 +25,9 @@ def policy(name):
     return presets.get(name, **SMALL.get(name, {}))
 
 
-class Model:
-    """A summariser with a window of its own that remembers what it was asked."""
-
-    def __init__(self, answer="A short summary of it.", window=8_192):
-        self.answer = answer
-        self.window = window
-        self.asked = []
-
-    def __call__(self, ask):
-        self.asked.append(ask)
-        if isinstance(self.answer, Exception):
-            raise self.answer
-        return self.answer
+def model_saying(answer="A short summary of it.", window=8_192):
+    """A summariser with a window of its own."""
+    return Scripted([answer], window=window)
 
 
 def sound(wire, messages, name=""):
@@ -54,7 +44,7 @@ def sound(wire, messages, name=""):
 )
 @given(history=histories(), window=windows, force=st.booleans(), asked=st.booleans())
 def test_law_1_any_history_in_valid_history_out(wire, name, history, window, force, asked):
-    model = Model() if asked else None
+    model = model_saying() if asked else None
     messages = wired(history, wire)
     outcome = refold.compact(
         messages, format=wire, window=window, policy=policy(name), force=force, ask=model
@@ -69,7 +59,7 @@ def test_law_1_any_history_in_valid_history_out(wire, name, history, window, for
 def test_law_2_what_was_not_touched_comes_back_identical(wire, history, window, name):
     messages = wired(history, wire)
     before = json.dumps(messages)
-    outcome = refold.compact(messages, format=wire, window=window, policy=policy(name), ask=Model())
+    outcome = refold.compact(messages, format=wire, window=window, policy=policy(name), ask=model_saying())
     assert json.dumps(messages) == before
     if not outcome.compacted and not outcome.receipt.mended:
         assert all(new is old for new, old in zip(outcome.messages, messages, strict=True))
@@ -81,7 +71,7 @@ def test_law_2_what_was_not_touched_comes_back_identical(wire, history, window, 
 @given(history=histories(broken=False), window=windows, name=st.sampled_from(POLICIES), asked=st.booleans())
 def test_law_3_within_the_target_or_it_says_so_and_never_larger(history, window, name, asked):
     whole = refold.repair(history).messages
-    outcome = refold.compact(whole, window=window, policy=policy(name), ask=Model() if asked else None)
+    outcome = refold.compact(whole, window=window, policy=policy(name), ask=model_saying() if asked else None)
     goal = outcome.receipt.goal_tokens
     if goal is not None:
         assert outcome.met_target == (outcome.breakdown.history <= goal)
@@ -111,8 +101,8 @@ LEAST_WINDOW = 60
 @given(history=histories(broken=False), window=windows)
 def test_law_4_twice_is_once_without_a_second_question(name, history, window):
     whole = refold.repair(history).messages
-    once = refold.compact(whole, window=window, policy=policy(name), ask=Model())
-    again = Model()
+    once = refold.compact(whole, window=window, policy=policy(name), ask=model_saying())
+    again = model_saying()
     twice = refold.compact(once.messages, window=window, policy=policy(name), ask=again)
     refused = any(report.calls and not report.accepted for report in once.receipt.stages)
     has_floor = name == "refold" and window > LEAST_WINDOW
@@ -131,7 +121,7 @@ def test_law_4_twice_is_once_without_a_second_question(name, history, window):
     force=st.booleans(),
 )
 def test_law_5_a_bounded_number_of_questions(history, window, name, overhead, force):
-    model = Model()
+    model = model_saying()
     refold.compact(
         history, window=window, policy=policy(name), ask=model, force=force, system="s " * overhead
     )
@@ -144,7 +134,7 @@ def test_law_5_a_bounded_number_of_questions(history, window, name, overhead, fo
 @pytest.mark.parametrize("name", POLICIES)
 @given(history=histories(), window=windows, force=st.booleans())
 def test_law_6_calls_and_results_stay_together(name, history, window, force):
-    outcome = refold.compact(history, window=window, policy=policy(name), ask=Model(), force=force)
+    outcome = refold.compact(history, window=window, policy=policy(name), ask=model_saying(), force=force)
     after = outcome.messages
     assert loose_ends(after) == []
     if not outcome.receipt.mended:
@@ -155,7 +145,7 @@ def test_law_6_calls_and_results_stay_together(name, history, window, force):
 @given(history=histories(), window=windows, name=st.sampled_from(POLICIES))
 def test_law_7_thinking_is_verbatim_or_absent(history, window, name):
     before = {part for message in history for part in message.parts if isinstance(part, Thinking)}
-    outcome = refold.compact(history, window=window, policy=policy(name), ask=Model())
+    outcome = refold.compact(history, window=window, policy=policy(name), ask=model_saying())
     after = [part for message in outcome.messages for part in message.parts if isinstance(part, Thinking)]
     assert all(part in before for part in after)
 
@@ -184,7 +174,7 @@ FAILURES = {
 )
 def test_law_11_a_failing_summariser_leaves_the_history_and_moves_on(failure, history, window, name, force):
     whole = refold.repair(history).messages
-    model = Model(FAILURES[failure])
+    model = model_saying(FAILURES[failure])
     outcome = refold.compact(whole, window=window, policy=policy(name), ask=model, force=force)
     alone = refold.compact(whole, window=window, policy=policy(name), force=force)
     assert "summarize" not in outcome.stages
@@ -212,7 +202,7 @@ def test_law_11_a_failing_summariser_leaves_the_history_and_moves_on(failure, hi
     own=st.sampled_from([2_048, 8_192, 100_000]),
 )
 def test_law_12_every_request_fits_the_summarisers_window(history, window, name, own):
-    model = Model(window=own)
+    model = model_saying(window=own)
     refold.compact(history, window=window, policy=policy(name), ask=model, force=True)
     for ask in model.asked:
         assert refold.count(ask.system) + refold.count(str(ask)) + (ask.max_tokens or 0) <= own
@@ -223,7 +213,9 @@ def test_law_13_what_matters_most_is_in_every_view(history, window, data):
     whole = list(refold.repair(history).messages)
     pins = data.draw(st.lists(st.integers(0, len(whole) - 1), max_size=2)) if whole else []
     turns = [message for message in whole if message.is_user_turn]
-    outcome = refold.compact(whole, window=window, policy="refold", ask=Model(), pins=pins, target=window)
+    outcome = refold.compact(
+        whole, window=window, policy="refold", ask=model_saying(), pins=pins, target=window
+    )
     after = outcome.messages
     kept = [m for m in whole if m.role == "system"] + [whole[pin] for pin in pins]
     assert all(message in after for message in kept if not len(message.text) > 150)
@@ -244,7 +236,7 @@ def test_law_15_delimiters_inside_content_cannot_close_the_data(name, words, tex
         Message("user" if i % 2 == 0 else "assistant", (Text(f"{i} {evil} " + "pad " * 60),))
         for i in range(12)
     ]
-    model = Model()
+    model = model_saying()
     refold.compact(history, window=3_000, policy=policy(name), ask=model, force=True)
     assert model.asked
     for ask in model.asked:
@@ -301,7 +293,7 @@ def count_said(store):
 
 @given(history=histories(), window=windows, name=st.sampled_from(POLICIES))
 def test_edits_lead_there_and_back(history, window, name):
-    outcome = refold.compact(history, window=window, policy=policy(name), ask=Model(), force=True)
+    outcome = refold.compact(history, window=window, policy=policy(name), ask=model_saying(), force=True)
     if outcome.edits:
         after, before = list(history), list(outcome.messages)
         # from the end: an insertion may stand right before a message that was rewritten

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import refold
+from chat_messages import assistant, result, user, written_call
 from refold import Answer, Message, Text, ToolResult, presets
 
 ORIGINAL = 50
@@ -38,25 +39,8 @@ class Model:
         return [ask.purpose for ask in self.asked]
 
 
-def user(text):
-    return {"role": "user", "content": text}
-
-
-def assistant(text):
-    return {"role": "assistant", "content": text}
-
-
 def call(call_id, arguments='{"path": "a.py"}', text=""):
-    inner = {"name": "read_file", "arguments": arguments}
-    return {
-        "role": "assistant",
-        "content": text,
-        "tool_calls": [{"id": call_id, "type": "function", "function": inner}],
-    }
-
-
-def result(call_id, text):
-    return {"role": "tool", "tool_call_id": call_id, "content": text}
+    return written_call(call_id, arguments, text)
 
 
 def conv(pairs, size, fill="plain words "):

@@ -5,29 +5,21 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import refold
+from chat_messages import assistant, result, user, written_call
 
 POLICIES = ["codebuddy", "neurolink", "opal", "refold", "ripple", "umwelten"]
 REQUEST = "Rename parse_header in src/, but under no circumstances touch tests/ or the public alias. "
 
 
-def user(text):
-    return {"role": "user", "content": text}
-
-
 def history(sizes, request):
     """A system prompt, a talk with a tool call, and the last request."""
-    function = {"name": "read_file", "arguments": "{}"}
     messages = [{"role": "system", "content": "s" * 600}]
     for number, size in enumerate(sizes):
         messages += [
             user(f"q{number} ".ljust(size // 4, "q")),
-            {
-                "role": "assistant",
-                "content": None,
-                "tool_calls": [{"id": f"c{number}", "type": "function", "function": function}],
-            },
-            {"role": "tool", "tool_call_id": f"c{number}", "content": "r" * size},
-            {"role": "assistant", "content": "done"},
+            written_call(f"c{number}", "{}"),
+            result(f"c{number}", "r" * size),
+            assistant("done"),
         ]
     return [*messages, user(request)]
 

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from printed_tables import NEUROLINK_DEFAULTS, NEUROLINK_MODELS
 
 import refold
+from chat_messages import assistant, call, find_problems, result, user
 from growth import assert_linear
 from refold import Message, Opaque, Text, ToolCall, ToolResult, presets
 from refold.testing import Scripted
@@ -50,31 +51,10 @@ LATER = later()
 PROSE = "and so it goes on with the work, step by step. " * 200
 
 
-def user(text):
-    return {"role": "user", "content": text}
-
-
-def assistant(text):
-    return {"role": "assistant", "content": text}
-
-
 def talk(count, size=500):
     return [
         (user if n % 2 == 0 else assistant)(f"m{n} " + PROSE[: size - len(f"m{n} ")]) for n in range(count)
     ]
-
-
-def call(call_id, name="sh", **arguments):
-    function = {"name": name, "arguments": json.dumps(arguments)}
-    return {
-        "role": "assistant",
-        "content": None,
-        "tool_calls": [{"id": call_id, "type": "function", "function": function}],
-    }
-
-
-def result(call_id, text):
-    return {"role": "tool", "tool_call_id": call_id, "content": text}
 
 
 def tool_turns(count, size=5_000, tool="sh"):
@@ -107,11 +87,6 @@ def roles(outcome):
 
 def contents(outcome):
     return [message["content"] for message in outcome.messages]
-
-
-def takes(messages, wire=None):
-    """Whether a provider would take it; an open call at the very end is the caller's own."""
-    return [problem for problem in refold.validate(messages, wire) if problem.rule != "open-call"] == []
 
 
 class TestCounting:
@@ -373,7 +348,7 @@ class TestStage1:
         kept = [text for text in texts if text != CLEARED]
         assert len(kept) == 20  # 2,100 tokens each: the twentieth crosses 40,000
         assert texts == [CLEARED] * 20 + kept
-        assert takes(outcome.messages)
+        assert find_problems(outcome.messages) == []
 
     def test_untouched_messages_are_the_same(self):
         """Case 11: messages that are no tool results come back as the objects that went in."""
@@ -405,7 +380,7 @@ class TestStage1:
         assert outcome.fits
         assert outcome.met_target
         assert outcome.tokens_after <= 5_000
-        assert takes(outcome.messages)
+        assert find_problems(outcome.messages) == []
         for position, message in enumerate(outcome.messages):
             if message.get("tool_calls"):
                 assert outcome.messages[position + 1]["tool_call_id"] == message["tool_calls"][0]["id"]
@@ -416,7 +391,7 @@ class TestStage1:
         both["tool_calls"] += call("b")["tool_calls"]
         messages = [user("go"), both, result("b", "B" * 9_000), result("a", "A" * 9_000), *talk(30)]
         for target in (500, 1_000, 2_000, 4_000):
-            assert takes(compact(messages, target=target, prune_minimum_savings=1).messages)
+            assert find_problems(compact(messages, target=target, prune_minimum_savings=1).messages) == []
 
 
 class TestStage2:
@@ -831,13 +806,13 @@ class TestRepair:
         assert made["id"] == "a"
         assert "[Tool call for read - conversation was compacted]" in made["function"]["arguments"]
         assert (repaired.fixed_calls, repaired.fixed_results) == (0, 1)
-        assert takes(repaired.messages)
+        assert find_problems(repaired.messages) == []
 
     def test_two_orphan_calls(self):
         """Case 20: both are mended; an empty list stays one."""
         repaired = refold.repair([user("go"), call("a"), user("x"), call("b"), user("y")])
         assert repaired.fixed_calls == 2
-        assert takes(repaired.messages)
+        assert find_problems(repaired.messages) == []
         assert refold.repair([]).messages == []
 
     def test_by_id_and_not_by_neighbour(self):
@@ -851,7 +826,7 @@ class TestRepair:
         """Section "Tool Pair Repair" runs after compaction; page, faults: its result was thrown away."""
         messages = [result("gone", "x"), *talk(20), call("dead"), *talk(3)]
         outcome = compact(messages, force=True, ask=Scripted("S"))
-        assert takes(outcome.messages)
+        assert find_problems(outcome.messages) == []
         dead = next(n for n, message in enumerate(outcome.messages) if message.get("tool_calls"))
         assert "unavailable" in outcome.messages[dead + 1]["content"]
 
@@ -1292,7 +1267,7 @@ class TestOtherShapes:
     @pytest.mark.parametrize("target", [500, 2_000, 5_000])
     def test_valid(self, make, wire, ask, target):
         messages = make()
-        assert takes(messages, wire)
+        assert find_problems(messages, wire) == []
         outcome = compact(
             messages,
             target=target,
@@ -1303,7 +1278,7 @@ class TestOtherShapes:
         assert outcome.compacted
         assert outcome.fits
         assert outcome.met_target
-        assert takes(outcome.messages, wire)
+        assert find_problems(outcome.messages, wire) == []
 
     def test_anthropic_has_no_system_message_inside(self):
         """Page, decisions: where a system message is not accepted in mid-history it is a user message."""
@@ -1377,7 +1352,7 @@ class TestHostile:
             else:
                 messages.append({"role": kind, "content": f"{n} " + "w" * 700})
         outcome = compact(messages, target=target, ask=Scripted("S"))
-        assert takes(outcome.messages)
+        assert find_problems(outcome.messages) == []
         assert outcome.met_target is (outcome.tokens_after <= target)
         if outcome.compacted:
             assert (

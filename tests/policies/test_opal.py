@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from segments import find_segment, parse
 
 import refold
+from chat_messages import assistant, find_problems, result, user, written_call
 from refold import Message, presets
 from refold.testing import Scripted
 
@@ -24,25 +25,8 @@ SECTIONS = [
 ]
 
 
-def user(text):
-    return {"role": "user", "content": text}
-
-
-def assistant(text):
-    return {"role": "assistant", "content": text}
-
-
 def call(call_id, name="shell", text=None, **arguments):
-    function = {"name": name, "arguments": json.dumps(arguments)}
-    return {
-        "role": "assistant",
-        "content": text,
-        "tool_calls": [{"id": call_id, "type": "function", "function": function}],
-    }
-
-
-def result(call_id, text):
-    return {"role": "tool", "tool_call_id": call_id, "content": text}
+    return written_call(call_id, json.dumps(arguments), text, name=name)
 
 
 def pairs(count, size):
@@ -64,10 +48,6 @@ def cut(messages, keep, *, force=False):
     """Where Opal cuts; None for nowhere."""
     segment = find_segment(presets.get("opal", keep_recent_tokens=keep), messages, force=force)
     return None if segment is None else segment[1]
-
-
-def takes(messages, wire=None):
-    return [problem for problem in refold.validate(messages, wire) if problem.rule != "open-call"] == []
 
 
 def long_turn(steps=20):
@@ -280,7 +260,7 @@ class TestCutPoint:
         messages = [user("go"), *(m for n in range(6) for m in (call(f"c{n}"), result(f"c{n}", "r" * 800)))]
         for keep in range(0, 1_200, 50):
             outcome = compact(messages, keep=keep)
-            assert takes(outcome.messages)
+            assert find_problems(outcome.messages) == []
             assert not outcome.compacted or outcome.messages[1]["role"] == "assistant"
             assert outcome.messages[-1] == messages[-1]
 
@@ -312,7 +292,7 @@ class TestSplitTurn:
             "## History Summary\n\nHISTORY GIST\n\n---\n\n## Turn Context (split turn)\n\nTURN GIST"
             in outcome.messages[0]["content"]
         )
-        assert takes(outcome.messages)
+        assert find_problems(outcome.messages) == []
 
     def test_what_each_is_asked(self):
         """Section "Split turns": the history before the turn; the beginning of the turn with its own instruction."""
@@ -645,7 +625,7 @@ class TestRepair:
         messages = [user("go"), both, user("wait"), result("b", "B"), result("a", "A"), assistant("ok")]
         outcome = compact(messages)
         assert [message.get("tool_call_id") for message in outcome.messages][2:4] == ["a", "b"]
-        assert takes(outcome.messages)
+        assert find_problems(outcome.messages) == []
 
     def test_open_calls_stay_open(self):
         """A call the agent is about to run is not aborted."""
@@ -834,10 +814,10 @@ class TestOtherShapes:
     @pytest.mark.parametrize("keep", [0, 100, 200, 500])
     def test_valid(self, make, wire, ask, keep):
         messages = make()
-        assert takes(messages, wire)
+        assert find_problems(messages, wire) == []
         outcome = compact(messages, keep=keep, ask=Scripted(ask) if ask else None, wire=wire)
         assert outcome.compacted
-        assert takes(outcome.messages, wire)
+        assert find_problems(outcome.messages, wire) == []
         assert outcome.files.read == tuple(f"f{n}" for n in range(8))
 
     @pytest.mark.parametrize(
@@ -874,7 +854,7 @@ def test_any_history(kinds, keep, force, window):
         else:
             messages.append({"role": kind, "content": f"{n} " + "w" * 300})
     outcome = compact(messages, keep=keep, force=force, window=window, ask=Scripted("GIST"))
-    assert takes(outcome.messages)
+    assert find_problems(outcome.messages) == []
     if outcome.compacted:
         assert LINE in json.dumps(outcome.messages, ensure_ascii=False)
 

@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import refold
+from chat_messages import assistant, call, find_problems, result, user
 from refold import presets
 from refold.testing import Scripted
 from sample_sizes import few_or_all, sample
@@ -32,27 +33,6 @@ ROOM, TRIGGER, TARGET = 15_000, 12_750, 8_250
 
 def quarters(text):
     return -(-len(text) // 4)
-
-
-def user(text):
-    return {"role": "user", "content": text}
-
-
-def assistant(text):
-    return {"role": "assistant", "content": text}
-
-
-def call(call_id, name="sh", **arguments):
-    function = {"name": name, "arguments": json.dumps(arguments)}
-    return {
-        "role": "assistant",
-        "content": None,
-        "tool_calls": [{"id": call_id, "type": "function", "function": function}],
-    }
-
-
-def result(call_id, text):
-    return {"role": "tool", "tool_call_id": call_id, "content": text}
 
 
 def steps(count, size, *, name="sh", first=0, **arguments):
@@ -104,10 +84,6 @@ def long_text(sentences):
     """A text that is no loop."""
     names = (chr(97 + n % 26) + chr(97 + n // 26) for n in range(sentences))
     return "".join(f"{PROSE}{name} {name}x {name}y " for name in names)
-
-
-def takes(messages, wire=None):
-    return [problem for problem in refold.validate(messages, wire) if problem.rule != "open-call"] == []
 
 
 def texts(outcome):
@@ -221,7 +197,7 @@ class TestWhen:
         outcome = compact(messages)
         assert outcome.compacted
         assert outcome.messages[-1] is messages[-1]
-        assert takes(outcome.messages)
+        assert find_problems(outcome.messages) == []
 
     @pytest.mark.parametrize(
         ("used", "level"),
@@ -494,7 +470,7 @@ class TestKeep:
         outcome = compact(messages, pins=[20], target=2_000)
         assert messages[20] in outcome.messages
         assert messages[19] in outcome.messages
-        assert takes(outcome.messages)
+        assert find_problems(outcome.messages) == []
 
     def test_open_calls(self):
         messages = [user("go"), *steps(60, 300), call("now", "deploy")]
@@ -515,7 +491,10 @@ class TestKeep:
             ),
         ]
         for keep in range(100, 4_000, few_or_all(900, 300)):
-            assert takes(compact(messages, ask=model("S"), target=4_000, keep_tokens=keep).messages)
+            assert (
+                find_problems(compact(messages, ask=model("S"), target=4_000, keep_tokens=keep).messages)
+                == []
+            )
 
 
 class TestStages:
@@ -539,7 +518,7 @@ class TestStages:
         assert outcome.stages == stages
         assert outcome.fits
         assert outcome.met_target
-        assert takes(outcome.messages, wire)
+        assert find_problems(outcome.messages, wire) == []
         assert bool(asked.asked) is ("summarize" in stages)
         return outcome
 
@@ -592,7 +571,7 @@ class TestStages:
         shortened = json.loads(outcome.messages[1]["tool_calls"][0]["function"]["arguments"])
         assert shortened["path"] == "src/f0.py"
         assert 100 < len(shortened["text"]) < len(PROSE * 80) / 4
-        assert all(takes([outcome.messages[n], outcome.messages[n + 1]]) for n in range(1, 29, 2))
+        assert not any(find_problems(outcome.messages[n : n + 2]) for n in range(1, 29, 2))
 
     def test_outputs(self):
         """Where shorter outputs are enough, nothing leaves and nobody is asked."""
@@ -656,7 +635,7 @@ class TestStages:
         assert outcome.stages == (("summarize",) if ask else ("digest",))
         assert outcome.met_target
         assert outcome.tokens_after >= TARGET * 0.55
-        assert takes(outcome.messages, "anthropic")
+        assert find_problems(outcome.messages, "anthropic") == []
         assert not any("truncated" in str(message["content"]) for message in outcome.messages)
 
     def test_summarize(self):
@@ -839,7 +818,7 @@ class TestSummary:
             for asked in (None, model("The memory.")):
                 outcome = compact(make(40), ask=asked, wire=wire)
                 assert outcome.compacted
-                assert takes(outcome.messages, wire)
+                assert find_problems(outcome.messages, wire) == []
 
 
 def anthropic(count, size=400):
@@ -949,14 +928,14 @@ class TestNoneOfTheLimitations:
         assert "## Turn Context (split turn)" in summary_of(outcome)["content"]
         assert outcome.messages[0] is messages[0]
         assert outcome.messages[-1] is messages[-1]
-        assert takes(outcome.messages)
+        assert find_problems(outcome.messages) == []
 
     def test_the_same_without_a_model(self):
         messages = [user("do the long task"), *steps(400, 40, command="make {n} " + PROSE * 3)]
         outcome = compact(messages)
         assert outcome.fits
         assert outcome.met_target
-        assert takes(outcome.messages)
+        assert find_problems(outcome.messages) == []
         assert "make 3" in summary_of(outcome)["content"]
 
     @pytest.mark.parametrize("message", [user(PROSE * 9_000), assistant(PROSE * 9_000)])
@@ -1128,7 +1107,7 @@ def test_any_history(history, window, with_model, force):
                 }
             )
     outcome = compact(messages, ask=model("S") if with_model else None, window=window, force=force)
-    assert takes(outcome.messages)
+    assert find_problems(outcome.messages) == []
     if outcome.receipt.goal_tokens is not None:
         assert outcome.met_target is (outcome.tokens_after <= outcome.receipt.goal_tokens)
     spoken = [message for message in messages if message["role"] == "user"]

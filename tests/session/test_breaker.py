@@ -5,18 +5,11 @@ import re
 import pytest
 
 import refold
+from chat_messages import assistant, user
 from refold.testing import Scripted
 from sample_sizes import few_or_all
 
 OPEN = re.compile(r"the circuit breaker is open until \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC: ")
-
-
-def user(text):
-    return {"role": "user", "content": text}
-
-
-def reply(text):
-    return {"role": "assistant", "content": text}
 
 
 def numbered(word, turn, count):
@@ -40,7 +33,7 @@ def test_a_busy_session_in_a_small_window_asks_at_every_fold(policy, times):
     for turn in range(few_or_all(62, 90)):
         history.append(user(f"question {turn} " + numbered("w", turn, 50)))
         ready = session.prepare(history)
-        history.append(reply(numbered("x", turn, 200)))
+        history.append(assistant(numbered("x", turn, 200)))
         session.observe({"usage": {"prompt_tokens": ready.budget.used, "completion_tokens": 600}})
     assert len(session.folds()) > 6
     assert len(session.folds()) <= len(asked) <= times * len(session.folds())
@@ -52,7 +45,7 @@ def say_turns(session, turns):
     for turn in turns:
         session.say(user(f"question {turn} " + numbered("w", turn, 50)))
         yield session.prepare().outcome.reason
-        session.say(reply(numbered("x", turn, 200)))
+        session.say(assistant(numbered("x", turn, 200)))
 
 
 def test_an_answer_that_is_said_is_a_turn_of_the_model():
@@ -96,7 +89,7 @@ def test_a_model_that_always_fails_is_left_alone_and_the_reason_says_until_when(
     for turn in range(60):
         history.append(user(f"q{turn} " + "x" * 80))
         reasons.append(session.prepare(history).outcome.reason)
-        history.append(reply("y" * 80))
+        history.append(assistant("y" * 80))
     assert len(asked) == 6
     after = reasons[reasons.index(next(reason for reason in reasons if "breaker" in reason)) :]
     assert all(OPEN.search(reason) for reason in after)
@@ -123,7 +116,7 @@ def test_a_digest_that_stands_in_for_a_broken_model_says_why_no_model_is_asked()
         ready = session.prepare(history)
         assert ready.budget.used <= ready.budget.room
         reasons.append(ready.outcome.reason if ready.fold else "")
-        history.append(reply(numbered("x", turn, 300)))
+        history.append(assistant(numbered("x", turn, 300)))
     assert sum("the model failed" in reason for reason in reasons) == 6
     last = [reason for reason in reasons if reason][-1]
     assert "digest" in last
@@ -137,12 +130,12 @@ def test_folds_that_were_asked_for_in_vain_are_counted_after_reopening(kind, tmp
     history = []
     with refold.open("digest", **options, ask=Scripted(RuntimeError("dead"))) as session:
         while sum("unanswered" in entry.value for entry in session.log(kinds=("fold",))) < 6:
-            history += [user(numbered("w", len(history), 100)), reply(numbered("x", len(history), 300))]
+            history += [user(numbered("w", len(history), 100)), assistant(numbered("x", len(history), 300))]
             session.prepare(history)
     model = Scripted("fine")
     with refold.open("digest", **options, ask=model) as session:
         session.view()
-        history += [user(numbered("w", len(history), 900)), reply(numbered("x", len(history), 900))]
+        history += [user(numbered("w", len(history), 900)), assistant(numbered("x", len(history), 900))]
         ready = session.prepare(history)
         assert OPEN.search(ready.outcome.reason)
         assert model.asked == []

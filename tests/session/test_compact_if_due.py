@@ -27,6 +27,7 @@ from talks import (
 )
 
 import refold
+from chat_messages import written_call
 from refold.errors import RefoldError
 from refold.testing import Scripted
 from sample_sizes import few_or_all
@@ -573,13 +574,7 @@ WITHOUT_IDS = {
         {"role": "tool", "content": words},
     ],
     "results alone": lambda name, words: [
-        {
-            "role": "assistant",
-            "content": None,
-            "tool_calls": [
-                {"id": f"id-{words[:9]}", "type": "function", "function": {"name": name, "arguments": "{}"}}
-            ],
-        },
+        written_call(f"id-{words[:9]}", "{}", name=name),
         {"role": "tool", "content": words},
     ],
 }

@@ -5,6 +5,7 @@ import warnings
 import pytest
 
 import refold
+from chat_messages import user
 from refold.testing import Scripted
 from sample_sizes import few_or_all
 
@@ -30,10 +31,6 @@ def rules(share):
     """A system prompt that fills, with the tools, this share of the room."""
     tools = refold.measure([], window=WINDOW, tools=TOOLS).breakdown.tools
     return "rule " * int((ROOM * share - tools) * 5_000 / refold.count("rule " * 5_000))
-
-
-def user(text):
-    return {"role": "user", "content": text}
 
 
 class Talk:

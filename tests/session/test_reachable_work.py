@@ -6,6 +6,7 @@ import re
 import pytest
 
 import refold
+from chat_messages import written_call
 from refold.testing import Scripted
 
 STEPS = 120
@@ -33,13 +34,10 @@ def outcome(number):
 def make_run():
     messages = [{"role": "user", "content": "Make all tests pass. Never touch the fixtures."}]
     for number in range(STEPS):
-        function = {"name": "shell", "arguments": json.dumps({"command": command(number)})}
         messages += [
-            {
-                "role": "assistant",
-                "content": f"Now part {number}.",
-                "tool_calls": [{"id": f"c{number}", "type": "function", "function": function}],
-            },
+            written_call(
+                f"c{number}", json.dumps({"command": command(number)}), f"Now part {number}.", name="shell"
+            ),
             {"role": "tool", "tool_call_id": f"c{number}", "content": outcome(number)},
         ]
     return messages

@@ -26,6 +26,7 @@ from talks import (
 )
 
 import refold
+from chat_messages import written_call
 from refold import Message, Text, ToolCall, ToolResult, formats
 from refold.errors import FormatError
 from refold.testing import Scripted
@@ -600,11 +601,7 @@ ANTHROPIC_CALLS = [
     {"role": "assistant", "content": "Seen. " * 40},
     {"role": "user", "content": "Go on."},
 ]
-OPENAI_CALL = {
-    "role": "assistant",
-    "content": None,
-    "tool_calls": [{"id": "c3", "type": "function", "function": {"name": "look", "arguments": "{}"}}],
-}
+OPENAI_CALL = written_call("c3", "{}", name="look")
 
 
 @pytest.mark.parametrize("window", [3_000, 100_000])

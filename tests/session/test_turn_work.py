@@ -6,6 +6,7 @@ import sys
 import pytest
 
 import refold
+from chat_messages import written_call
 from growth import count_calls
 from refold.stores import open_store
 from sample_sizes import few_or_all
@@ -16,14 +17,9 @@ TOOLS = [{"type": "function", "function": {"name": "look", "parameters": {"type"
 def history(turns):
     found = []
     for turn in range(turns):
-        function = {"name": "look", "arguments": '{"n": 1}'}
         found += [
             {"role": "user", "content": f"question {turn}"},
-            {
-                "role": "assistant",
-                "content": None,
-                "tool_calls": [{"id": f"c{turn}", "type": "function", "function": function}],
-            },
+            written_call(f"c{turn}", '{"n": 1}', name="look"),
             {"role": "tool", "tool_call_id": f"c{turn}", "content": "result"},
             {"role": "assistant", "content": f"answer {turn}"},
         ]
@@ -288,14 +284,9 @@ def test_a_message_that_a_fold_made_costs_a_few_calls_in_a_turn():
 def work(turns):
     """An agent that reads files and looks back at none of them."""
     for turn in range(turns):
-        function = {"name": "read_file", "arguments": f'{{"path": "src/part_{turn}.py"}}'}
         lines = [f"{line:6}\tdef part_{turn}_{line}(value): return value + {line}" for line in range(1, 120)]
         yield {"role": "user", "content": f"Look at part {turn}. Never rename part {turn}."}
-        yield {
-            "role": "assistant",
-            "content": f"I read part {turn} now.",
-            "tool_calls": [{"id": f"c{turn}", "type": "function", "function": function}],
-        }
+        yield written_call(f"c{turn}", f'{{"path": "src/part_{turn}.py"}}', f"I read part {turn} now.")
         yield {"role": "tool", "tool_call_id": f"c{turn}", "content": "\n".join(lines)}
 
 

@@ -5,18 +5,17 @@ import math
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from stage_tasks import LETTERS, make_task
 
 import refold
 from refold import Document, Message, Opaque, Text, ToolCall
 from refold.core.compaction.edits import apply_edits
-from refold.core.compaction.task import Task
 from refold.core.messages.message_text import full_text, visible_text
 from refold.core.summaries import wrappers
 from refold.core.tokens.counting import Counter
 from refold.stages.clamp import LEAST_TOKENS, Clamp, shorten_text
 from refold.testing import assistant, call, image, result, summary, system, thinking, user
 
-LETTERS = Counter(name="letters", text=len, visible=visible_text)
 NEUROLINK = Clamp(margin=0.05, name="truncate")
 
 
@@ -29,20 +28,8 @@ def later(text):
 LATER = Counter(name="later", text=later, visible=visible_text, per_message=4, per_conversation=24)
 
 
-def task(messages, goal, *, counter=LETTERS, **more):
-    return Task(
-        messages=tuple(messages),
-        sizes=tuple(counter.sizes(messages)),
-        counter=counter,
-        window=100_000,
-        room=100_000,
-        goal=goal,
-        **more,
-    )
-
-
 def clamped(messages, goal, stage=None, **more):
-    return apply_edits(messages, (stage or Clamp())(task(messages, goal, **more)).edits)
+    return apply_edits(messages, (stage or Clamp())(make_task(messages, goal=goal, **more)).edits)
 
 
 def sizes(messages):
@@ -110,7 +97,7 @@ class TestOneHeight:
 
     def test_short_texts_are_left_alone(self):
         messages = [user("x" * 199), user("y" * 199)]
-        step = Clamp()(task(messages, 10))
+        step = Clamp()(make_task(messages, goal=10))
         assert (step.edits, step.note) == ((), "nothing is left to clamp")
 
     def test_protected_messages_are_cut_last(self):
@@ -128,7 +115,7 @@ class TestOneHeight:
         assert done[2] is messages[2]
         assert sizes(done)[0] < 100
         alone = [user("v" * 1_000)]
-        assert Clamp()(task(alone, 900, protected=frozenset({0}))).edits == ()
+        assert Clamp()(make_task(alone, goal=900, protected=frozenset({0}))).edits == ()
 
     def test_pins_and_system_prompts_are_never_cut(self):
         messages = [system("s" * 1_000), user("p" * 1_000), user("u" * 1_000)]
@@ -188,11 +175,11 @@ class TestOneHeight:
         assert len(words.text) <= 300
 
     def test_without_a_goal_there_is_nothing_to_clamp_to(self):
-        step = Clamp()(task([user("x" * 900)], None))
+        step = Clamp()(make_task([user("x" * 900)], goal=None))
         assert (step.edits, step.note) == ((), "there is no goal to clamp to")
 
     def test_within_the_goal_nothing_is_cut(self):
-        assert Clamp()(task([user("x" * 900)], 900)).edits == ()
+        assert Clamp()(make_task([user("x" * 900)], goal=900)).edits == ()
 
 
 @pytest.mark.parametrize("height", [24, 60, 100, 130, 200, 999])

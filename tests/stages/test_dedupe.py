@@ -5,35 +5,22 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from stage_tasks import make_task
 
 import refold
+from chat_messages import written_call
 from refold import Message, Text, presets
 from refold.core.compaction.edits import apply_edits
 from refold.core.compaction.placeholders import CLEARED, format_pointer, is_placeholder
-from refold.core.compaction.task import Task
-from refold.core.messages.message_text import visible_text
 from refold.core.messages.text_cutting import clip
-from refold.core.tokens.counting import Counter
 from refold.stages.dedupe import Dedupe
 from refold.testing import assistant, call, call_part, calls, result, result_part
 
-LETTERS = Counter(name="letters", text=len, visible=visible_text)
 POINTER = "[File src/index.ts - refer to latest read below]"
 
 
-def task(messages, **more):
-    return Task(
-        messages=tuple(messages),
-        sizes=tuple(LETTERS.sizes(messages)),
-        counter=LETTERS,
-        window=100_000,
-        room=100_000,
-        **more,
-    )
-
-
 def deduped(messages, stage=None, **more):
-    return apply_edits(messages, (stage or Dedupe())(task(messages, **more)).edits)
+    return apply_edits(messages, (stage or Dedupe())(make_task(messages, **more)).edits)
 
 
 def read(number, path="src/index.ts", text=None, **arguments):
@@ -58,20 +45,20 @@ class TestNeuroLink:
 
     def test_three_reads(self):
         """Case 12: the first two of three point to the last."""
-        step = Dedupe()(task([*read(1), *read(2), *read(3)]))
+        step = Dedupe()(make_task([*read(1), *read(2), *read(3)]))
         assert step.note == "2 superseded reads"
         assert short(deduped([*read(1), *read(2), *read(3)])) == [POINTER, POINTER, "3"]
 
     def test_different_files(self):
         """Case 12: reads of different files are left alone."""
         messages = [*read(1, "a.ts"), *read(2, "b.ts")]
-        step = Dedupe()(task(messages))
+        step = Dedupe()(make_task(messages))
         assert (step.edits, step.note) == ((), "no read of a file is superseded")
 
     @pytest.mark.parametrize(("size", "acts"), [(20, False), (68, False), (69, True), (5_000, True)])
     def test_thirty_per_cent(self, size, acts):
         """Section "Stage 2": at least 30 % of the replaced text must be saved; the pointer has 48 characters."""
-        step = Dedupe()(task([*read(1, text="x" * size), *read(2, text="y" * size)]))
+        step = Dedupe()(make_task([*read(1, text="x" * size), *read(2, text="y" * size)]))
         assert bool(step.edits) is acts
         assert acts or step.note == "the reads are small"
 
@@ -91,14 +78,14 @@ class TestNeuroLink:
     def test_prose_is_never_taken_for_a_read(self, said):
         """The page, faults: the words of a model are no reads, whatever they say."""
         messages = [assistant(said + "x" * 3_000), assistant(said + "y" * 3_000), *read(1)]
-        assert not Dedupe()(task(messages)).edits
+        assert not Dedupe()(make_task(messages)).edits
 
     def test_read_file_in_words_names_the_file(self):
         """The page, faults: `Read file 'config.json'` reads config.json, not a path `file`."""
         messages = [
             Message("tool", f"Read file '{name}'\n" + "x" * 3_000) for name in ("config.json", "other.json")
         ]
-        assert not Dedupe()(task(messages)).edits
+        assert not Dedupe()(make_task(messages)).edits
 
 
 class TestThePointerIsTrue:
@@ -172,7 +159,7 @@ class TestThePointerIsTrue:
 
     def test_deduplicating_twice_changes_nothing(self):
         once = deduped([*read(1), *read(2)])
-        assert not Dedupe()(task(once)).edits
+        assert not Dedupe()(make_task(once)).edits
 
 
 class TestThroughTheSurface:
@@ -182,13 +169,8 @@ class TestThroughTheSurface:
         """NeuroLink: the first exchange stays when the window slides; its pointer must not outlive its read."""
         messages = [{"role": "user", "content": "go"}]
         for number in range(2):
-            call_part = {"name": "read_file", "arguments": json.dumps({"path": "a.py"})}
             messages += [
-                {
-                    "role": "assistant",
-                    "content": None,
-                    "tool_calls": [{"id": f"r{number}", "type": "function", "function": call_part}],
-                },
+                written_call(f"r{number}", json.dumps({"path": "a.py"})),
                 {"role": "tool", "tool_call_id": f"r{number}", "content": f"{number}" * 4_000},
             ]
         messages += [
@@ -212,13 +194,8 @@ class TestThroughTheSurface:
         """The default shortens older outputs after it has put its pointers."""
         messages = [{"role": "user", "content": "Find the fault."}]
         for number, name in enumerate(["a.py", "a.py", "b.py"]):
-            call_part = {"name": "read_file", "arguments": json.dumps({"path": name})}
             messages += [
-                {
-                    "role": "assistant",
-                    "content": None,
-                    "tool_calls": [{"id": f"r{number}", "type": "function", "function": call_part}],
-                },
+                written_call(f"r{number}", json.dumps({"path": name})),
                 {
                     "role": "tool",
                     "tool_call_id": f"r{number}",

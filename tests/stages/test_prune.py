@@ -1,32 +1,22 @@
 """Prune: old tool results give way to a placeholder, in one batch or not at all."""
 
+from functools import partial
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from stage_tasks import make_task
 
 from refold import Message
 from refold.core.compaction.edits import apply_edits
 from refold.core.compaction.placeholders import CLEARED, is_cleared
-from refold.core.compaction.task import Task
 from refold.core.messages.message_text import visible_text
 from refold.core.tokens.counting import Counter
 from refold.policies.systems.umwelten import UMWELTEN_COUNTER
 from refold.stages.prune import Prune
 from refold.testing import call, call_part, calls, image, result, result_part, shape, user
 
-LETTERS = Counter(name="letters", text=len, visible=visible_text)
-"""A token a letter, so that sizes can be read off the texts."""
-
-
-def task(messages, *, counter=LETTERS, room=1_000_000, **more):
-    return Task(
-        messages=tuple(messages),
-        sizes=tuple(counter.sizes(messages)),
-        counter=counter,
-        window=room,
-        room=room,
-        **more,
-    )
+task = partial(make_task, room=1_000_000)
 
 
 def pruned(messages, stage, **more):

@@ -3,13 +3,11 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from stage_tasks import LETTERS, make_task
 
 from refold.core.compaction.edits import apply_edits
 from refold.core.compaction.keep_rules import Segment
-from refold.core.compaction.task import Task
 from refold.core.messages.message import SUMMARY, Message, ToolCall, ToolResult
-from refold.core.messages.message_text import visible_text
-from refold.core.tokens.counting import Counter
 from refold.policies.systems.codebuddy import CODEBUDDY_COUNTER
 from refold.policies.systems.keep_rules import LastMessages
 from refold.stages.slide import Slide
@@ -18,22 +16,9 @@ from refold.testing import assistant, call, loose_ends, result, shape, summary, 
 
 NEUROLINK_MARKER_HEADER = "[Earlier conversation history was truncated to fit within context limits]"
 
-LETTERS = Counter(name="letters", text=len, visible=visible_text)
-
-
-def task(messages, **more):
-    return Task(
-        messages=tuple(messages),
-        sizes=tuple(LETTERS.sizes(messages)),
-        counter=LETTERS,
-        window=100_000,
-        room=100_000,
-        **more,
-    )
-
 
 def slid(messages, stage=None, **more):
-    return apply_edits(messages, (stage or Slide())(task(messages, **more)).edits)
+    return apply_edits(messages, (stage or Slide())(make_task(messages, **more)).edits)
 
 
 def talk(count, size=100):
@@ -155,12 +140,12 @@ def test_an_old_marker_alone_is_nothing_new():
         summary("b"),
         user("now"),
     ]
-    step = Slide()(task(messages))
+    step = Slide()(make_task(messages))
     assert (step.edits, step.note) == ((), "nothing may leave")
 
 
 def test_too_few_messages():
-    assert Slide()(task(talk(4))).note == "too few messages"
+    assert Slide()(make_task(talk(4))).note == "too few messages"
 
 
 def test_the_house_takes_no_more_than_the_goal_demands():
@@ -214,14 +199,7 @@ def words(messages, covered, task):
 
 
 def work(*messages, protected=()):
-    return Task(
-        messages=messages,
-        sizes=tuple(CODEBUDDY_COUNTER.sizes(messages)),
-        counter=CODEBUDDY_COUNTER,
-        window=1_000,
-        room=1_000,
-        protected=frozenset(protected),
-    )
+    return make_task(messages, CODEBUDDY_COUNTER, 1_000, protected=frozenset(protected))
 
 
 def stage(keep=2, **more):

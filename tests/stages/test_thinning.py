@@ -6,6 +6,7 @@ from datetime import date
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from stage_tasks import make_task
 
 import refold
 from refold import Document, File, Image, Message, Text, Thinking, ToolCall, ToolResult
@@ -264,14 +265,7 @@ def told_strip(text, call_id="1"):
 
 
 def work_strip(*messages, protected=()):
-    return Task(
-        messages=messages,
-        sizes=tuple(CODEBUDDY_COUNTER.sizes(messages)),
-        counter=CODEBUDDY_COUNTER,
-        window=1_000,
-        room=1_000,
-        protected=frozenset(protected),
-    )
+    return make_task(messages, CODEBUDDY_COUNTER, 1_000, protected=frozenset(protected))
 
 
 def test_long_results_and_long_argument_texts_are_replaced():
@@ -343,19 +337,8 @@ def test_stripping_twice_is_stripping_once(sizes, keep):
 # -- thinking ------------------------------------------------------------------------------------------------
 
 
-def task(messages, **more):
-    return Task(
-        messages=tuple(messages),
-        sizes=tuple(ESTIMATE_COUNTER.sizes(messages)),
-        counter=ESTIMATE_COUNTER,
-        window=100_000,
-        room=100_000,
-        **more,
-    )
-
-
 def dropped(messages, **more):
-    return apply_edits(messages, DropThinking()(task(messages, **more)).edits)
+    return apply_edits(messages, DropThinking()(make_task(messages, ESTIMATE_COUNTER, **more)).edits)
 
 
 def test_golden():
@@ -369,7 +352,7 @@ def test_golden():
         calls(thinking("again"), call_part("read", id="b")),
         result("b", "y"),
     ]
-    step = DropThinking()(task(messages))
+    step = DropThinking()(make_task(messages, ESTIMATE_COUNTER))
     assert step.note == "thinking of 2 messages dropped"
     assert shape(apply_edits(messages, step.edits)).split("\n") == [
         "user: one",
@@ -420,7 +403,7 @@ def test_a_message_that_is_only_thinking_stays():
 
 def test_without_a_user_nothing_is_over():
     messages = [assistant(thinking("plan"), "go")]
-    step = DropThinking()(task(messages))
+    step = DropThinking()(make_task(messages, ESTIMATE_COUNTER))
     assert (step.edits, step.note) == ((), "")
 
 
@@ -467,7 +450,7 @@ PICTURE = Text("[image image/png was here; left out to make room]")
 
 
 def offloaded(messages, **more):
-    return apply_edits(messages, Offload()(task(messages, **more)).edits)
+    return apply_edits(messages, Offload()(make_task(messages, ESTIMATE_COUNTER, **more)).edits)
 
 
 @pytest.mark.parametrize(
@@ -511,7 +494,7 @@ def test_golden_offload():
         user("and this?", image()),
         assistant("a dog"),
     ]
-    step = Offload()(task(messages))
+    step = Offload()(make_task(messages, ESTIMATE_COUNTER))
     done = apply_edits(messages, step.edits)
     assert step.note == "media of 3 messages offloaded"
     assert done[0].parts == (Text("what is this?"), PICTURE)

@@ -1,5 +1,7 @@
 """NeuroLink: its document ("Context Compaction"), section by section, and every pure case of its page.
 
+Its section "Error Detection", with cases 22 and 23, is in tests/core/overflow/test_detect.py.
+
 The page's numbers were computed with a later counter than the document's; `LATER` is that counter, passed as
 `count`, as the page's decisions say.
 """
@@ -829,76 +831,6 @@ class TestRepair:
         assert find_problems(outcome.messages) == []
         dead = next(n for n, message in enumerate(outcome.messages) if message.get("tool_calls"))
         assert "unavailable" in outcome.messages[dead + 1]["content"]
-
-
-class TestOverflow:
-    """Document, "Error Detection"; cases 22 and 23 (all of it: tests/core/test_overflow.py)."""
-
-    @pytest.mark.parametrize(
-        ("error", "provider"),
-        [
-            (
-                "This model's maximum context length is 128000 tokens. However, your messages resulted in 150000 tokens.",
-                "openai",
-            ),
-            ("Please reduce the length of the messages.", "openai"),
-            ("content_length_exceeded", "azure"),
-            ("exceeds the maximum number of tokens", "google"),
-            ("content is too long", "google"),
-            ("ValidationException: Too many input tokens", "bedrock"),
-            ("Input is too long", "bedrock"),
-            ("exceeds the model's maximum", "bedrock"),
-            ("context length exceeded", "mistral"),
-            ("prompt is too long", "anthropic"),
-            ({"message": "too many tokens"}, "anthropic"),
-            ({"error": {"message": "prompt is too long"}}, "anthropic"),
-            ({"error": "prompt is too long"}, "anthropic"),
-            (ValueError("prompt is too long"), "anthropic"),
-            ("RESOURCE_EXHAUSTED: input token count exceeds the maximum number of tokens allowed", "google"),
-        ],
-    )
-    def test_refusals(self, error, provider):
-        """Section "Supported Provider Patterns", cases 22 and 23."""
-        assert refold.overflow(error).provider == provider
-
-    @pytest.mark.parametrize(
-        "text",
-        ["maximum number of tokens", "context_length_exceeded", "too many tokens", "input is too long"],
-    )
-    def test_patterns_whose_owner_is_in_doubt(self, text):
-        """Page, faults: the words are known; whose they are the original got wrong or could not reach."""
-        assert refold.overflow(text) is not None
-
-    def test_causes(self):
-        """Section "isContextOverflowError": nested causes are looked into."""
-        error = RuntimeError("request failed")
-        error.__cause__ = ValueError("prompt is too long: 213462 tokens > 200000 maximum")
-        assert refold.overflow(error) == refold.OverflowInfo("anthropic", 200_000, 213_462)
-
-    @pytest.mark.parametrize(
-        "error",
-        [
-            "rate limit exceeded",
-            "invalid API key",
-            "model not found",
-            "server error",
-            "network timeout",
-            None,
-            "",
-            "RESOURCE_EXHAUSTED",
-            "Rate limit: too many tokens per minute",
-        ],
-    )
-    def test_everything_else(self, error):
-        """Case 22; page, faults: Google's rate-limit code and limits a minute are no refusals for size."""
-        assert refold.overflow(error) is None
-
-    def test_numbers(self):
-        """Page, "Numbers from errors": both sizes are read, thousands separators included."""
-        info = refold.overflow(
-            "This model's maximum context length is 128,000 tokens. However, your messages resulted in 150,000 tokens."
-        )
-        assert (info.limit, info.requested) == (128_000, 150_000)
 
 
 class TestToolOutputLimits:

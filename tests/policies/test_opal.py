@@ -635,67 +635,7 @@ class TestRepair:
 
 
 class TestOverflow:
-    """Document, "Overflow recovery"; case 20 (all of it: tests/core/test_overflow.py)."""
-
-    @pytest.mark.parametrize(
-        "words",
-        [
-            "context_length_exceeded",
-            "maximum context length",
-            "max_tokens",
-            "max_prompt_tokens",
-            "too many tokens",
-            "prompt is too long",
-            "prompt_tokens_exceeded",
-            "request too large",
-            "context window",
-            "token limit",
-            "exceeds the limit",
-            "input too long",
-            "exceeds the model's maximum",
-            "reduce the length",
-            "maximum number of tokens",
-            "content_too_large",
-            "string_above_max_length",
-        ],
-    )
-    def test_seventeen(self, words):
-        """Case 20: each of the 17, in any case."""
-        assert refold.overflow(words) is not None
-        assert refold.overflow(words.upper()) is not None
-
-    def test_maps(self):
-        """Case 20: a map with a code."""
-        assert refold.overflow({"code": "model_max_prompt_tokens_exceeded"}) is not None
-
-    @pytest.mark.parametrize(
-        "words",
-        [
-            "rate_limit_exceeded",
-            "500 Internal Server Error",
-            "unauthorized",
-            "connection refused",
-            "429 Too Many Requests",
-            "503",
-            "",
-            "econnreset",
-        ],
-    )
-    def test_negatives(self, words):
-        """Case 20."""
-        assert refold.overflow(words) is None
-
-    @pytest.mark.parametrize(
-        "words",
-        [
-            "Rate limit reached: token limit of 30000 tokens per minute",
-            "max_tokens must be at least 1",
-            "image exceeds the limit of 5 MB",
-        ],
-    )
-    def test_the_same_words_about_something_else(self, words):
-        """Decisions: rate limits, byte limits and parameter errors are none."""
-        assert refold.overflow(words) is None
+    """Document, "Overflow recovery"; case 20 is in tests/core/overflow/test_detect.py."""
 
     def test_emergency(self):
         """Section "Overflow recovery": a fifth of the window is kept, forced, also where nothing would be cut else."""

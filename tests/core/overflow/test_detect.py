@@ -340,6 +340,8 @@ def test_opals_words_in_rate_limits_and_parameter_errors_are_none():
     assert overflow("token limit per minute reached") is None
     assert overflow("request too large: 21 MB") is None
     assert overflow("image exceeds the limit") is None
+    assert overflow("image exceeds the limit of 5 MB") is None
+    assert overflow("Rate limit reached: token limit of 30000 tokens per minute") is None
 
 
 @pytest.mark.parametrize(("words", "provider"), NEUROLINK.items())
@@ -351,27 +353,44 @@ def test_neurolinks_patterns_are_recognised_and_attributed(words, provider):
 
 
 @pytest.mark.parametrize(
-    "error",
+    ("error", "provider"),
     [
-        "prompt is too long",
-        "This model's maximum context length is 128000 tokens. However, your messages resulted in 150000 tokens.",
-        "exceeds the maximum number of tokens",
-        "content_length_exceeded",
-        "Input is too long",
-        "context length exceeded",
-        {"message": "too many tokens"},
-        {"error": {"message": "prompt is too long"}},
-        {"error": "prompt is too long"},
+        (
+            "This model's maximum context length is 128000 tokens. However, your messages resulted in 150000 tokens.",
+            "openai",
+        ),
+        ("Please reduce the length of the messages.", "openai"),
+        ("content_length_exceeded", "azure"),
+        ("exceeds the maximum number of tokens", "google"),
+        ("content is too long", "google"),
+        ("ValidationException: Too many input tokens", "bedrock"),
+        ("Input is too long", "bedrock"),
+        ("exceeds the model's maximum", "bedrock"),
+        ("context length exceeded", "mistral"),
+        ("prompt is too long", "anthropic"),
+        ({"message": "too many tokens"}, "anthropic"),
+        ({"error": {"message": "prompt is too long"}}, "anthropic"),
+        ({"error": "prompt is too long"}, "anthropic"),
+        (ValueError("prompt is too long"), "anthropic"),
+        ("RESOURCE_EXHAUSTED: input token count exceeds the maximum number of tokens allowed", "google"),
     ],
 )
-def test_neurolinks_true_cases(error):
-    """NeuroLink case 22, true."""
-    assert overflow(error)
+def test_neurolinks_true_cases(error, provider):
+    """NeuroLink, "Supported Provider Patterns", and case 22, true."""
+    assert overflow(error).provider == provider
 
 
 @pytest.mark.parametrize(
     "error",
-    ["rate limit exceeded", "invalid API key", "model not found", "server error", "network timeout", None],
+    [
+        "rate limit exceeded",
+        "invalid API key",
+        "model not found",
+        "server error",
+        "network timeout",
+        None,
+        "Rate limit: too many tokens per minute",
+    ],
 )
 def test_neurolinks_false_cases(error):
     """NeuroLink case 22, false; null and undefined are None here."""

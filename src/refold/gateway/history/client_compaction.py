@@ -5,8 +5,8 @@ the client's summary stands for the rest: a fold right behind it would summarise
 """
 
 import json
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any, Final
 
@@ -47,13 +47,7 @@ def ends_with_order(message: Any) -> bool:
     return isinstance(text, str) and text.startswith(_ORDERS)
 
 
-@contextmanager
-def keep_quiet(session: Session) -> Iterator[None]:
+def keep_quiet(session: Session) -> AbstractContextManager[None]:
     """Have a session make no fold for a while."""
-    state, settings = session.state, session.state.settings
-    policy = replace(settings.policy, trigger=Trigger(enabled=False))
-    state.use_settings(replace(settings, policy=policy, background=False))
-    try:
-        yield
-    finally:
-        state.use_settings(settings)
+    policy = replace(session.state.settings.policy, trigger=Trigger(enabled=False))
+    return session.state.change_settings(policy=policy, background=False)

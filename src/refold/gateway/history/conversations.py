@@ -20,7 +20,7 @@ from refold.errors import RefoldError, StoreError, describe_fault
 from refold.gateway.history.known_conversations import Conversation, KnownConversations
 from refold.gateway.history.known_prefix import ListReader
 from refold.gateway.history.memo import NamedHistory
-from refold.gateway.history.session_calls import HistoryRequest, SessionCalls, Surroundings
+from refold.gateway.history.session_calls import HistoryRequest, SessionCalls, SplitRequest, Surroundings
 from refold.gateway.history.split import SplitBody, split_body
 from refold.gateway.history.turns import Turn
 from refold.gateway.history.watched_store import StoreIsDown
@@ -88,7 +88,7 @@ class Conversations:
             if not history.has_answer and not self._is_large(request, split.model):
                 row.explain("no session: it holds no answer of a model yet (a title, a ping, a first turn)")
                 return Turn(fold="none", model=split.model)
-            return await self._prepare(request, split, history)
+            return await self._prepare(SplitRequest(request, split, history))
         except StoreError as error:
             _warn_of_store(error)
             reason = "store"
@@ -168,23 +168,24 @@ class Conversations:
             except RefoldError as error:
                 _LOGGER.warning("a fold was not taken back (%s)", describe_fault(error))
 
-    async def _prepare(self, request: HistoryRequest, split: SplitBody, history: NamedHistory) -> Turn:
+    async def _prepare(self, asked: SplitRequest) -> Turn:
         """Find the conversation of a history, and have its session say what to send."""
-        conversation = self._find_open(request, history)
+        request = asked.request
+        conversation = self._find_open(request, asked.history)
         if conversation is None:
             if self._around.breaker.refuses(time.monotonic()):
-                return Turn(fold="bypassed;store", model=split.model)  # it is tried again by and by
-            conversation = await self._find_stored(request, history)
+                return Turn(fold="bypassed;store", model=asked.split.model)  # it is tried again by and by
+            conversation = await self._find_stored(request, asked.history)
         elif request.hints.session:
             request.row.explain("the session that the caller names")
         else:
             request.row.explain("known session: it goes on where that ended")
         request.row.end_phase("identify")
         if not conversation.is_free:
-            task = self._keep(self._prepare_in_order(conversation, request, split, history))
+            task = self._keep(self._prepare_in_order(conversation, asked))
         else:
             await conversation.lock.acquire()  # nobody has it, so that nothing comes between
-            prepared = self._prepare_now(conversation, request, split, history)
+            prepared = self._prepare_now(conversation, asked)
             if isinstance(prepared, Turn):
                 return prepared
             task = prepared
@@ -250,21 +251,20 @@ class Conversations:
 
     # -- in the order of a conversation --------------------------------------------------------------------
 
-    def _prepare_now(
-        self, conversation: Conversation, request: HistoryRequest, split: SplitBody, history: NamedHistory
-    ) -> "Turn | asyncio.Future[Turn]":
+    def _prepare_now(self, conversation: Conversation, asked: SplitRequest) -> "Turn | asyncio.Future[Turn]":
         """Prepare a history in the event loop, as far as nothing is waited for; ends the lock."""
+        tip = asked.history.names[-1]
         try:
-            prepared = self._calls.prepare_at_once(conversation, request, split, history)
+            prepared = self._calls.prepare_at_once(conversation, asked)
             if not isinstance(prepared, Turn):
                 task = self._start(prepared)
-                task.add_done_callback(partial(self._end_preparing, conversation, history.names[-1]))
+                task.add_done_callback(partial(self._end_preparing, conversation, tip))
                 return task
         except BaseException:
             conversation.lock.release()
             raise
         conversation.lock.release()
-        self._known.add_tip(conversation, history.names[-1])
+        self._known.add_tip(conversation, tip)
         return prepared
 
     def _end_preparing(self, conversation: Conversation, tip: str, task: "asyncio.Future[Turn]") -> None:
@@ -272,12 +272,10 @@ class Conversations:
         if not task.cancelled() and task.exception() is None:
             self._known.add_tip(conversation, tip)
 
-    async def _prepare_in_order(
-        self, conversation: Conversation, request: HistoryRequest, split: SplitBody, history: NamedHistory
-    ) -> Turn:
+    async def _prepare_in_order(self, conversation: Conversation, asked: SplitRequest) -> Turn:
         async with conversation.in_turn():
-            turn = await self._work(self._calls.prepare, conversation, request, split, history)
-            self._known.add_tip(conversation, history.names[-1])
+            turn = await self._work(self._calls.prepare, conversation, asked)
+            self._known.add_tip(conversation, asked.history.names[-1])
             return turn
 
     async def _recover_in_order(self, turn: Turn, wire: str, refusal: Any) -> Turn | None:

@@ -100,7 +100,7 @@ class Surroundings:
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class SplitRequest:
     """A request and what was read of it."""
 
     request: HistoryRequest
@@ -161,10 +161,9 @@ class SessionCalls:
         found = find_session(store, history.values, format=wire, hint=hint or None, names=names)
         return None if found is None else found.name
 
-    def prepare(
-        self, conversation: Conversation, request: HistoryRequest, split: SplitBody, history: NamedHistory
-    ) -> Turn:
+    def prepare(self, conversation: Conversation, asked: SplitRequest) -> Turn:
         """Take a history in and return what to send."""
+        request, split = asked.request, asked.split
         system, tools = self._read_frame(split)
         window = self.find_window(request, conversation.window)
         if conversation.plan is None and self._is_crowded(conversation, split, system, tools, window):
@@ -176,23 +175,21 @@ class SessionCalls:
             session.use(model=split.model, window=window, endpoint=request.endpoint)
             conversation.window = window
         with self._lend_key(session, request), self._cap.hold(session):
-            ready = _prepare(conversation, session, history.values, system=system, tools=tools)
+            ready = _prepare(conversation, session, asked.history.values, system=system, tools=tools)
         if is_other:  # behind the history, so that a store that fails does not make it wait twice
             self._note_session(conversation, request, split.model)
-        return self._make_turn(conversation, session, _Asked(request, split, history), ready)
+        return self._make_turn(conversation, session, asked, ready)
 
-    def prepare_at_once(
-        self, conversation: Conversation, request: HistoryRequest, split: SplitBody, history: NamedHistory
-    ) -> Turn | Callable[[], Turn]:
+    def prepare_at_once(self, conversation: Conversation, asked: SplitRequest) -> Turn | Callable[[], Turn]:
         """Do the same in an event loop; what would wait comes back as a call for a thread."""
-        asked = _Asked(request, split, history)
+        request, split, history = asked.request, asked.split, asked.history
         session = self._find_quick(conversation, asked)
         system, tools = self._read_frame(split)
         window = conversation.window
         if session is None or (
             conversation.plan is None and self._is_crowded(conversation, split, system, tools, window)
         ):
-            return partial(self.prepare, conversation, request, split, history)
+            return partial(self.prepare, conversation, asked)
         with ExitStack() as held:
             if request.access is not None:
                 held.enter_context(self._lend_key(session, request))
@@ -203,26 +200,21 @@ class SessionCalls:
             )
             if isinstance(ready, Ready):
                 return self._make_turn(conversation, session, asked, ready)
-            return partial(self._finish, held.pop_all(), conversation, session, asked, ready)
+            kept = held.pop_all()
 
-    def _finish(
-        self,
-        held: ExitStack,
-        conversation: Conversation,
-        session: Session,
-        asked: "_Asked",
-        rest: Rest[Ready],
-    ) -> Turn:
-        with held:
-            ready = rest.finish()
-        return self._make_turn(conversation, session, asked, ready)
+        def finish() -> Turn:
+            with kept:
+                prepared = ready.finish()
+            return self._make_turn(conversation, session, asked, prepared)
+
+        return finish
 
     def _read_frame(self, split: SplitBody) -> tuple[Any, Any]:
         """Return the system prompt and the tools of a request."""
         memo, tenant = self._memo, self._tenant
         return memo.read_field(split.system, tenant), memo.read_field(split.tools, tenant)
 
-    def _find_quick(self, conversation: Conversation, asked: "_Asked") -> Session | None:
+    def _find_quick(self, conversation: Conversation, asked: SplitRequest) -> Session | None:
         """Return a session that is open and far from its next fold; None if a call of it may take long."""
         request, model = asked.request, asked.split.model
         session = self._find_live(conversation, request.wire)
@@ -239,7 +231,9 @@ class SessionCalls:
         sessions = self._sessions.get((conversation.policy, wire))
         return None if sessions is None else sessions._get_at_once(conversation.name)  # noqa: SLF001  # a part of `get`
 
-    def _make_turn(self, conversation: Conversation, session: Session, asked: "_Asked", ready: Ready) -> Turn:
+    def _make_turn(
+        self, conversation: Conversation, session: Session, asked: SplitRequest, ready: Ready
+    ) -> Turn:
         """Return the turn of a history that its session has prepared."""
         request, split, history = asked.request, asked.split, asked.history
         has_folds = bool(_find_folds(session))
@@ -312,7 +306,7 @@ class SessionCalls:
         with self._cap.hold(session):
             ready = session.prepare(history.values, system=system, tools=tools)
         request = HistoryRequest(wire, b"", Hints(), session.state.settings.endpoint)
-        return self._make_turn(conversation, session, _Asked(request, split, history), ready)
+        return self._make_turn(conversation, session, SplitRequest(request, split, history), ready)
 
     def observe(self, conversation: Conversation, turn: Turn, wire: str, answer: Any) -> None:
         """Take in what an answer told of its usage."""

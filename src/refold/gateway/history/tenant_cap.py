@@ -6,9 +6,8 @@ It is counted in this process. The caps of a session hold beside it.
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import replace
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Final
 
 from refold.core.models.spending_limits import Caps
@@ -43,15 +42,7 @@ class TenantCap:
             with self._lock:
                 self._spent.append((self._clock(), tokens))
 
-    @contextmanager
-    def hold(self, session: Session) -> Iterator[None]:
+    def hold(self, session: Session) -> AbstractContextManager[None]:
         """Have a session ask no model while the cap is reached."""
-        if not self.is_reached:
-            yield
-            return
-        state, settings = session.state, session.state.settings
-        state.use_settings(replace(settings, caps=Caps(tokens_per_hour=0)))
-        try:
-            yield
-        finally:
-            state.use_settings(settings)
+        nothing = Caps(tokens_per_hour=0)
+        return session.state.change_settings(caps=nothing) if self.is_reached else nullcontext()

@@ -1,6 +1,7 @@
 """The state of one session: the only thing that changes, composed of values with one owner each."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, TypeAlias
@@ -121,6 +122,16 @@ class SessionState:
         self.settings = settings
         self.accounting.forget_model()
         self.position.mark_stale()
+
+    @contextmanager
+    def change_settings(self, **changes: Any) -> Iterator[None]:
+        """Go on with other settings for a while."""
+        settings = self.settings
+        self.use_settings(replace(settings, **changes))
+        try:
+            yield
+        finally:
+            self.use_settings(settings)
 
     def copy_memory(self) -> Memory:
         """Return what reading the state again replaces."""

@@ -96,7 +96,7 @@ class Folded:
             elif not change.inserted:
                 untold += change.removed
                 behind = {}
-        most = max(behind, key=lambda place: _count_messages(behind[place]), default=None)
+        most = max(behind, key=lambda place: count_messages(behind[place]), default=None)
         object.__setattr__(self, "heads", heads)
         object.__setattr__(self, "untold", {} if most is None or not untold else {most: untold})
 
@@ -129,6 +129,11 @@ class View:
     def shown(self, number: int) -> bool:
         """True if the model sees this message as it was said."""
         return _has_message(self.items, number)
+
+    def was_unfolded(self, number: int) -> bool:
+        """True if a fold that had hidden this message as it was said was undone."""
+        undone = (fold for fold in self.folds if not fold.standing)
+        return any(_has_message(change.removed, number) for fold in undone for change in fold.changes)
 
     def originals(self, item: ViewItem) -> tuple[MessageRange, ...]:
         """Return the messages that an item stands for, as they were said."""
@@ -364,12 +369,13 @@ def _split_items(
             yield MessageRange(at, item.last), None
 
 
-def _count_messages(items: Iterable[ViewItem]) -> int:
-    return sum(item.last - item.first + 1 if isinstance(item, MessageRange) else 1 for item in items)
-
-
 def _has_message(items: Iterable[ViewItem], number: int) -> bool:
     return any(isinstance(item, MessageRange) and item.first <= number <= item.last for item in items)
+
+
+def count_messages(items: Iterable[ViewItem]) -> int:
+    """Return how many messages stand there."""
+    return sum(item.last - item.first + 1 if isinstance(item, MessageRange) else 1 for item in items)
 
 
 def append_item(items: list[ViewItem], item: ViewItem) -> None:

@@ -188,7 +188,10 @@ def _take_in_and_repair(state: SessionState, messages: Sequence[Any] | None) -> 
         state.caller.hold_nothing()
         yield from reload_if_stale(state)
     else:
-        as_said = yield from _take_in_list(state, messages)
+        head = state.head
+        as_said = yield from take_in(state, messages)
+        if head is not None and state.head is head:  # no write has told whether others wrote
+            yield from check_head(state)
     state.thinking.note_sent("")  # what is sent next is another request
     yield from _record_start(state)
     native = yield from fold_block(state)
@@ -230,15 +233,6 @@ def find_mends(state: SessionState, fold: str) -> list[str]:
     return [one.name for one in plain if not any(m.calls or m.results for m in messages.get(one.name, ()))]
 
 
-def _take_in_list(state: SessionState, messages: Sequence[Any]) -> SessionFlow[bool]:
-    """Take in the caller's list on the newest view; True if it may be sent as it is."""
-    head = state.head
-    as_said = yield from take_in(state, messages)
-    if head is not None and state.head is head:  # no write has told whether others wrote
-        yield from check_head(state)
-    return as_said
-
-
 def _record_start(state: SessionState) -> SessionFlow[None]:
     """Record what requests begin with, if thinking is bound to it: the answer may come to another process."""
     thinking, model = state.thinking, state.settings.model or ""
@@ -272,10 +266,5 @@ def _find_limits(state: SessionState, new: int) -> tuple[Stage, ...]:
 
 def _stays_whole(state: SessionState, item: ViewItem | None) -> bool:
     """True if somebody wants a message as it was said: it is pinned, or an unfold has shown it again."""
-    if not isinstance(item, MessageRange):
-        return False
-    undone = (fold for fold in state.view.folds if not fold.standing)
-    removed = (part for fold in undone for change in fold.changes for part in change.removed)
-    return item.first in state.view.pins or any(
-        isinstance(part, MessageRange) and part.first <= item.first <= part.last for part in removed
-    )
+    view = state.view
+    return isinstance(item, MessageRange) and (item.first in view.pins or view.was_unfolded(item.first))

@@ -112,11 +112,7 @@ def adopt_list(state: SessionState, body: Sequence[Any]) -> SessionFlow[bool]:
 def _is_unfolded(state: SessionState, place: int) -> bool:
     """True if a fold of the block in this place was undone."""
     item = state.loaded.view_items[place]
-    undone = (fold for fold in state.view.folds if not fold.standing)
-    removed = (part for fold in undone for change in fold.changes for part in change.removed)
-    return isinstance(item, MessageRange) and any(
-        isinstance(part, MessageRange) and part.first <= item.first <= part.last for part in removed
-    )
+    return isinstance(item, MessageRange) and state.view.was_unfolded(item.first)
 
 
 def _find_known(state: SessionState, block: Message) -> str:

@@ -1,9 +1,7 @@
 """Run a gateway until a signal ends it: SIGTERM and SIGINT drain, SIGHUP takes other options."""
 
 import asyncio
-import errno
 import gc
-import os
 import signal
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext, suppress
@@ -13,7 +11,7 @@ from refold.errors import RefoldError
 from refold.gateway.options import GatewayOptions
 from refold.gateway.server import Gateway
 from refold.inspector.browsing import leave_address
-from refold.inspector.running import describe_page
+from refold.inspector.running import describe_page, explain_no_listening
 
 _GARBAGE: Final = 20_000
 """Objects after which Python looks for circles among them. A request makes some thousand and hardly a circle:
@@ -40,8 +38,7 @@ async def _serve(
         gc.freeze()
         gc.set_threshold(_GARBAGE)
     except OSError as error:
-        place = f"{gateway.options.host}:{gateway.options.port}"
-        raise RefoldError(f"cannot listen on {place}: {_describe(error)}{_advise(error)}") from None
+        raise explain_no_listening(gateway.options.host, gateway.options.port, error) from None
     stopping, hurried = asyncio.Event(), asyncio.Event()
     loop = asyncio.get_running_loop()
 
@@ -70,16 +67,6 @@ def _leave_address(gateway: Gateway) -> AbstractContextManager[None]:
     with suppress(RefoldError):  # without its store the gateway passes requests on, so it must not end here
         return nullcontext() if inspector is None else leave_address(inspector.url, inspector.store_address)
     return nullcontext()
-
-
-def _describe(error: OSError) -> str:
-    """Return the system's own words; the event loop puts the address around them once more."""
-    return os.strerror(error.errno).lower() if error.errno and error.errno > 0 else str(error)
-
-
-def _advise(error: OSError) -> str:
-    """Return what to do about a port that is taken."""
-    return "; choose another one with --port (0: a free one)" if error.errno == errno.EADDRINUSE else ""
 
 
 async def _drain_unless(gateway: Gateway, hurried: asyncio.Event) -> None:

@@ -24,10 +24,7 @@ async def _serve(server: InspectorServer, announce: Callable[[str], None]) -> No
     try:
         await server.start()
     except OSError as error:
-        place = f"{server.options.host}:{server.options.port}"
-        reason = os.strerror(error.errno).lower() if error.errno and error.errno > 0 else str(error)
-        hint = "; choose another one with --port (0: a free one)" * (error.errno == errno.EADDRINUSE)
-        raise RefoldError(f"cannot listen on {place}: {reason}{hint}") from None
+        raise explain_no_listening(server.options.host, server.options.port, error) from None
     stopping = asyncio.Event()
     with suppress(NotImplementedError):  # on Windows Ctrl-C ends the loop itself
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -38,6 +35,13 @@ async def _serve(server: InspectorServer, announce: Callable[[str], None]) -> No
             await stopping.wait()
     finally:
         await server.close()
+
+
+def explain_no_listening(host: str, port: int, error: OSError) -> RefoldError:
+    """Return why no server can listen there, in the system's own words: the event loop adds the address."""
+    reason = os.strerror(error.errno).lower() if error.errno and error.errno > 0 else str(error)
+    hint = "; choose another one with --port (0: a free one)" * (error.errno == errno.EADDRINUSE)
+    return RefoldError(f"cannot listen on {host}:{port}: {reason}{hint}")
 
 
 def describe_page(url: str) -> str:

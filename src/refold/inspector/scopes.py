@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from refold.core.compaction.policy import Policy
+from refold.core.log.entries import SAID, Entry
 from refold.inspector.options import InspectorOptions
 from refold.inspector.stored import StoredSession, read_stored
 from refold.session.many import Sessions
@@ -65,6 +66,16 @@ class Scope:
             while len(self._known) > _MOST_KNOWN:
                 self._known.popitem(last=False)
         return stored
+
+    def read_message(self, stored: StoredSession, number: int) -> Entry | None:
+        """Return a message of a session's own branch; None if there is none of this number."""
+        place = stored.head.place
+        return next(iter(self.store.read(stored.name, place, kinds=SAID, first=number, last=number)), None)
+
+    def find_entry(self, stored: StoredSession, name: str) -> Entry | None:
+        """Return an entry of any branch by its name."""
+        place = self.store.find(stored.name, [name]).get(name)
+        return None if place is None else next(iter(self.store.read(stored.name, place, newest=True)), None)
 
     def open(self, name: str) -> Session:
         """Return a session that exists: the gateway's own if it is open there, for it knows more."""

@@ -12,7 +12,7 @@ from typing import Any, Final
 from refold import formats
 from refold.calls.conversation import choose_counter
 from refold.core.compaction.policy import Policy
-from refold.core.log.entries import Entry, Kind
+from refold.core.log.entries import SAID, USAGE, Entry
 from refold.core.log.remade_folds import AGAIN
 from refold.core.log.view import Folded, MessageRange, Replacement, View, extend_view, step
 from refold.core.messages.message import Message
@@ -20,18 +20,17 @@ from refold.core.models.prices import Spent
 from refold.core.summaries.wrappers import unwrap_summary
 from refold.core.tokens.counting import Counter
 from refold.inspector.http.answers import ApiError
-from refold.session.steps.read_entries import fold_sizes, read_fold_message
+from refold.session.steps.read_entries import fold_sizes, read_fold_message, system_items
 from refold.session.steps.recall import find_removed
 from refold.session.steps.shared_folds import TAKEN_FROM
 from refold.stores import Head, Store
-from refold.stores.reading.stored_messages import first_words
+from refold.stores.reading.stored_messages import first_words, parse_stored
 from refold.stores.reading.stored_views import VIEW_KINDS, make_is_visible
 
 SESSION_NOTE: Final = "session:"
 """Beginning of the key under which a gateway notes what it knows of a session."""
 REPAIR: Final = "repair"
 """Trigger of folds that repair a history; they are not for people to undo."""
-_USAGE: Final[frozenset[Kind]] = frozenset({"usage"})
 LINE_CHARS: Final = 400
 """Characters of a message in a list: more than a row of a wide screen shows."""
 
@@ -135,6 +134,13 @@ class StoredSession:
             raise ApiError("not-found", "there is no such fold on this branch of the session")
         return fold
 
+    def read_system(self) -> list[Message]:
+        """Return the system messages of the log."""
+        if self.system is None:
+            return []
+        wire = str(self.system.beside.get("format", self.wire))
+        return [parse_stored(item, wire) for item in system_items(self.system)]
+
     def count_tokens(self, policy: Policy) -> Counter:
         """Return the way in which the session counts."""
         return choose_counter(policy, self.model or None, None)
@@ -164,7 +170,7 @@ def read_stored(store: Store, name: str) -> StoredSession:
                 others.add(folds[place].name)
                 folds[place] = _make_again(folds[place], entry)
     note = read_note(store, name)
-    usage = next(iter(store.read(name, head.place, kinds=_USAGE, newest=True)), None)
+    usage = next(iter(store.read(name, head.place, kinds=USAGE, newest=True)), None)
     model = note.model or ("" if usage is None else str(usage.value.get("model", "")))
     newest = next(iter(store.read(name, head.place, newest=True)), None)
     wire = formats.DEFAULT if newest is None else _find_wire(store, name, head)
@@ -174,8 +180,7 @@ def read_stored(store: Store, name: str) -> StoredSession:
 
 def _find_wire(store: Store, name: str, head: Head) -> str:
     """Return the format of the newest message."""
-    said: frozenset[Kind] = frozenset({"said"})
-    entry = next(iter(store.read(name, head.place, kinds=said, first=head.said, newest=True)), None)
+    entry = next(iter(store.read(name, head.place, kinds=SAID, first=head.said, newest=True)), None)
     return formats.DEFAULT if entry is None else str(entry.beside.get("format", formats.DEFAULT))
 
 

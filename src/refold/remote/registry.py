@@ -13,7 +13,7 @@ from typing import Final
 from refold.clients import Client
 from refold.config import settings as config
 from refold.config.values import MOST_SESSIONS
-from refold.core.log.entries import Kind
+from refold.core.log.entries import USAGE
 from refold.errors import SessionNotFound, StoreError
 from refold.policies import presets
 from refold.session import aopen
@@ -27,7 +27,6 @@ _COMPACTING: Final = {
     "compaction_skipped": False,
     "compaction_failed": False,
 }
-_USAGE: Final[frozenset[Kind]] = frozenset({"usage"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +76,7 @@ def find_last_model(store: Store, name: str) -> str | None:
     """Return the model of the last request that a session has a report of; None if there is none."""
     if (head := store.head(name)) is None:
         return None
-    reports = store.read(name, head.place, kinds=_USAGE, newest=True)
+    reports = store.read(name, head.place, kinds=USAGE, newest=True)
     return next((entry.value.get("model") for entry in reports), None) or None
 
 

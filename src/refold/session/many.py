@@ -16,7 +16,7 @@ from typing import Any, Final, Self, TypeVar
 
 from refold.arguments import check_options
 from refold.calls.conversation import choose_format
-from refold.core.log.entries import AS_WRITTEN, ROOT, hash_entry
+from refold.core.log.entries import AS_WRITTEN, ROOT, SYSTEM, hash_entry
 from refold.core.messages.message import Message
 from refold.core.messages.plain_values import to_plain_messages
 from refold.errors import RefoldError
@@ -29,7 +29,6 @@ from refold.session.async_session import AsyncSession
 from refold.session.events import Listener
 from refold.session.opening import find_store
 from refold.session.session import Session
-from refold.session.steps.load import SYSTEM
 from refold.session.steps.read_entries import system_items
 from refold.session.steps.take_in import is_system
 from refold.stores import Store

@@ -15,7 +15,7 @@ from refold.calls.target import TargetSize, parse_target
 from refold.core.compaction.budget import Budget
 from refold.core.compaction.cached_prefix import same_model
 from refold.core.compaction.policy import Policy
-from refold.core.log.entries import SAID
+from refold.core.log.entries import FOLDS, SAID
 from refold.core.log.view import MessageRange
 from refold.core.messages.message import Message, Text
 from refold.core.messages.plain_values import to_plain_messages
@@ -40,7 +40,7 @@ from refold.session.steps.compact import attempt_compaction, complete_options, l
 from refold.session.steps.context import context_state, current_request, to_conversation
 from refold.session.steps.edit_summary import join_pairs, keep_in_view
 from refold.session.steps.fill_view import can_change_format, fill_view
-from refold.session.steps.load import FOLDS, load_at_head, read_log, reload_if_stale, retry_on_conflict
+from refold.session.steps.load import load_at_head, read_log, reload_if_stale, retry_on_conflict
 from refold.session.steps.native.fold_blocks import REPEATED, fold_block
 from refold.session.steps.native.refused_blocks import drop_foreign_compactions
 from refold.session.steps.prepare import find_mends, repair_view

@@ -31,6 +31,9 @@ Kind: TypeAlias = Literal["said", "system", "usage", "fold", "unfold", "checkpoi
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 SAID: Final[frozenset[Kind]] = frozenset({"said"})
 """The kinds that are messages."""
+USAGE: Final[frozenset[Kind]] = frozenset({"usage"})
+FOLDS: Final[frozenset[Kind]] = frozenset({"fold"})
+SYSTEM: Final[frozenset[Kind]] = frozenset({"system"})
 MARKS: Final[frozenset[Kind]] = frozenset(KINDS) - SAID
 """All other kinds."""
 AS_WRITTEN: Final = "b2:"
@@ -130,7 +133,7 @@ def make_message_entry(
     text: str,
     about: Mapping[str, Any] | None,
     at: float,
-    name: str = "",
+    name: str,
 ) -> Entry:
     """Make the entry of a message, whose value nobody will change; its text knows that value.
 

@@ -44,7 +44,8 @@ def list_branches(scope: Scope, stored: StoredSession) -> list[dict[str, Any]]:
 
 def _grow_tree(lines: list[Branch], head: Place) -> dict[int, _Node]:
     """Return the branches beside the head's own, by their lines; what the head's path uses is none."""
-    path = {line: through for line, _, through in _split(lines, head)}
+    begins = {branch.ends.line: branch.begins for branch in lines}
+    path = {line: through for line, _, through in split_path(head, begins)}
     nodes: dict[int, _Node] = {}
     for branch in lines[-MOST_BRANCHES:]:
         line, through = branch.ends.line, path.get(branch.ends.line)
@@ -57,10 +58,6 @@ def _grow_tree(lines: list[Branch], head: Place) -> dict[int, _Node]:
         if node.parent is not None and node.parent in nodes:
             nodes[node.parent].below.append(line)
     return nodes
-
-
-def _split(lines: list[Branch], head: Place) -> list[tuple[int, int, int]]:
-    return split_path(head, {branch.ends.line: branch.begins for branch in lines})
 
 
 def _describe(

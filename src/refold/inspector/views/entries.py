@@ -11,8 +11,7 @@ from refold.inspector.scopes import Scope
 from refold.inspector.stored import FoldBody, StoredSession, name_item
 from refold.inspector.views.session_page import read_folds
 from refold.inspector.views.shown import PartWriter, describe_row, find_picture, find_redactor, write_whole
-from refold.session.steps.read_entries import system_items
-from refold.stores.reading.stored_messages import parse_entry, parse_stored
+from refold.stores.reading.stored_messages import parse_entry
 
 PAGE: Final = 200
 """Messages of one page: a read of the store, and more rows than a screen has."""
@@ -24,7 +23,8 @@ _OF_FOLD: Final = re.compile(r"(.{1,80})/([0-9]{1,6})")
 def list_entries(scope: Scope, name: str, first: int, last: int) -> dict[str, Any]:
     """Return a page of messages by their numbers, as lists show them."""
     stored = scope.read(name)
-    first, last = _bound_page(first, last, stored.head.said)
+    first = max(1, first)
+    last = min(last, stored.head.said, first + PAGE - 1)
     counter, redact = stored.count_tokens(scope.make_policy(stored)), find_redactor(show=False)
     entries = scope.store.read(name, stored.head.place, kinds=SAID, first=first, last=last)
     rows = [
@@ -32,11 +32,6 @@ def list_entries(scope: Scope, name: str, first: int, last: int) -> dict[str, An
         for entry in (entries if first <= last else ())
     ]
     return {"first": first, "last": last, "said": stored.head.said, "entries": rows}
-
-
-def _bound_page(first: int, last: int, said: int) -> tuple[int, int]:
-    first = max(1, first)
-    return first, min(last, said, first + PAGE - 1)
 
 
 def describe_entry(stored: StoredSession, entry: Entry) -> dict[str, Any]:
@@ -129,8 +124,7 @@ def _find_messages(scope: Scope, stored: StoredSession, word: str) -> tuple[dict
         return _find_system(stored)
     if (number := _NUMBER.fullmatch(word)) is not None:
         at = int(number[1])
-        entries = scope.store.read(stored.name, stored.head.place, kinds=SAID, first=at, last=at)
-        entry = next(iter(entries), None) if at else None
+        entry = scope.read_message(stored, at) if at else None
         if entry is None:
             raise ApiError("not-found", f"there is no message #{at} on this branch")
         return describe_entry(stored, entry), [parse_entry(entry)]
@@ -143,13 +137,12 @@ def _find_messages(scope: Scope, stored: StoredSession, word: str) -> tuple[dict
 
 def _find_by_name(scope: Scope, stored: StoredSession, name: str) -> tuple[dict[str, Any], list[Message]]:
     """Return a message of any branch by the name of its entry."""
-    place = scope.store.find(stored.name, [name]).get(name)
-    entry = None if place is None else next(iter(scope.store.read(stored.name, place, newest=True)), None)
+    entry = scope.find_entry(stored, name)
     if entry is None or entry.kind != "said":
         raise ApiError("not-found", "the session has no message of this name")
     about = describe_entry(stored, entry)
-    here = scope.store.read(stored.name, stored.head.place, kinds=SAID, first=entry.said, last=entry.said)
-    if not any(same.name == name for same in here):
+    here = scope.read_message(stored, entry.said)
+    if here is None or here.name != name:
         about |= {"handle": name, "folded": True, "fold": None, "pinned": False}
     return about, [parse_entry(entry)]
 
@@ -173,12 +166,8 @@ def describe_inserted(stored: StoredSession, body: FoldBody, place: int) -> dict
 
 
 def _find_system(stored: StoredSession) -> tuple[dict[str, Any], list[Message]]:
-    if stored.system is None:
+    if stored.system is None or not (messages := stored.read_system()):
         raise ApiError("not-found", "this session has no system messages of its own")
-    wire = str(stored.system.beside.get("format", stored.wire))
-    messages = [parse_stored(item, wire) for item in system_items(stored.system)]
     about = {"number": None, "handle": SYSTEM, "name": stored.system.name, "at": stored.system.at}
     size = {"bytes": len(stored.system.body.encode()), "folded": False, "fold": None, "pinned": False}
-    if not messages:
-        raise ApiError("not-found", "this session has no system messages of its own")
     return {**about, **size}, messages

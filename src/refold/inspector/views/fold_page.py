@@ -9,14 +9,14 @@ from typing import Any, Final
 from refold.core.facts.complete_summary import BEGIN, END
 from refold.core.facts.ledger import Fact, Ledger, report_kept
 from refold.core.facts.sentences import split_sentences
-from refold.core.log.entries import Entry, Kind
-from refold.core.log.view import Change, MessageRange, Replacement, ViewItem
+from refold.core.log.entries import USAGE, Entry
+from refold.core.log.view import Change, MessageRange, Replacement, ViewItem, count_messages
 from refold.core.messages.message import Message
 from refold.core.messages.message_text import full_text
 from refold.core.summaries.wrappers import unwrap_summary
 from refold.core.tokens.counting import Counter
 from refold.inspector.scopes import Scope
-from refold.inspector.stored import FoldBody, FoldMark, StoredSession, count_facts
+from refold.inspector.stored import FoldBody, FoldMark, StoredSession, count_facts, describe_ranges
 from refold.inspector.views.entries import describe_inserted
 from refold.inspector.views.session_page import MOST_LOADED, count_seen, describe_fold, read_folds
 from refold.inspector.views.shown import (
@@ -31,7 +31,6 @@ from refold.redaction.redact import redact_item
 from refold.session.state.loaded_view import single_pieces
 from refold.session.steps.read_entries import BEGAN, is_believed, usage_report
 
-_USAGE: Final[frozenset[Kind]] = frozenset({"usage"})
 _HANDLE: Final = re.compile(r"#(\d{1,9})")
 _LOOKED_AT: Final = 64
 """Reports behind a fold that are searched for the first one that was believed."""
@@ -57,8 +56,8 @@ def show_fold(scope: Scope, name: str, word: str) -> dict[str, Any]:
         "ratio": _find_ratio(scope, stored, mark, receipt),
         "model": _find_model(receipt),
         "seconds": _find_seconds(mark, entry),
-        "messages_before": _count_items(item for change in fold.changes for item in change.removed),
-        "messages_after": _count_items(item for change in fold.changes for item in change.inserted),
+        "messages_before": count_messages(item for change in fold.changes for item in change.removed),
+        "messages_after": count_messages(item for change in fold.changes for item in change.inserted),
         "next_request": _find_next_request(scope, stored, entry),
         "unfold": _foresee_unfold(scope, stored, mark) if fold.standing else None,
         "rows": rows.rows,
@@ -82,10 +81,6 @@ def _find_seconds(mark: FoldMark, entry: Entry) -> float | None:
     return round(max(0.0, mark.at - began), 3) if isinstance(began, int | float) else None
 
 
-def _count_items(items: Iterable[ViewItem]) -> int:
-    return sum(item.last - item.first + 1 if isinstance(item, MessageRange) else 1 for item in items)
-
-
 def _find_model(receipt: Mapping[str, Any]) -> str:
     """Return the model that answered for a fold; "" if none was asked."""
     calls = (call for stage in receipt.get("stages", ()) for call in stage.get("calls", ()))
@@ -95,7 +90,7 @@ def _find_model(receipt: Mapping[str, Any]) -> str:
 
 def _find_next_request(scope: Scope, stored: StoredSession, entry: Entry) -> dict[str, Any] | None:
     """Return the first report of a request behind a fold: it shows whether the sizes were true."""
-    reports = scope.store.read(stored.name, stored.head.place, kinds=_USAGE, first=entry.said)
+    reports = scope.store.read(stored.name, stored.head.place, kinds=USAGE, first=entry.said)
     for report in islice(reports, _LOOKED_AT):
         if report.at >= entry.at and is_believed(report):
             return {"tokens": usage_report(report).usage.context, "at": report.at}
@@ -191,7 +186,7 @@ class _FoldRows:
     def _describe_item(self, item: ViewItem) -> dict[str, Any]:
         if isinstance(item, MessageRange):
             return {"first": item.first, "last": item.last}
-        covers = [[run.first, run.last] for run in self.stored.view.originals(item)]
+        covers = describe_ranges(self.stored.view.originals(item))
         label = self.stored.labels.get(item.fold, item.fold)
         return {"fold": label, "place": item.place, "covers": covers}
 

@@ -130,25 +130,19 @@ def _search(scope: Scope, query: Query, limit: int) -> Iterable[_Found]:
     if count_seen(stored) > MOST_LOADED:
         hits = scope.store.search(query.words, session=name, limit=limit)
         return [_Found(name, hit.entry, hit.score) for hit in hits]
-    recalled = scope.open(name).recall(query.words, limit=limit)
-    found = ((hit, _read_entry(scope, name, hit.handle, hit.number)) for hit in recalled)
-    return [_Found(name, entry, hit.score) for hit, entry in found if entry is not None]
-
-
-def _read_entry(scope: Scope, name: str, handle: str, number: int) -> Entry | None:
-    """Read the entry of a hit: by its number on this branch, by its name on another one."""
-    stored = scope.read(name)
-    if handle.startswith("#"):
-        path = scope.store.read(name, stored.head.place, kinds=SAID, first=number, last=number)
-        return next(iter(path), None)
-    place = scope.store.find(name, [handle]).get(handle)
-    return None if place is None else next(iter(scope.store.read(name, place, newest=True)), None)
+    found = []
+    for hit in scope.open(name).recall(query.words, limit=limit):
+        is_here = hit.handle.startswith("#")
+        entry = scope.read_message(stored, hit.number) if is_here else scope.find_entry(stored, hit.handle)
+        if entry is not None:
+            found.append(_Found(name, entry, hit.score))
+    return found
 
 
 def _describe_hit(scope: Scope, found: _Found, query: Query, redact: Redact) -> dict[str, Any] | None:
     """Return a hit as plain data; None if a filter leaves it out."""
     stored, entry = scope.read(found.session), found.entry
-    here = _read_entry(scope, found.session, f"#{entry.said}", entry.said)
+    here = scope.read_message(stored, entry.said)
     on_branch = here is not None and here.name == entry.name
     folded = not on_branch or not stored.is_visible(entry.said)
     message = parse_entry(entry)

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Final
 
-from refold.core.log.entries import Kind
 from refold.core.models.prices import Spent
 from refold.errors import LogCorrupt
 from refold.inspector.http.answers import ApiError
@@ -20,7 +19,6 @@ PAGE: Final = 100
 MOST: Final = 200
 _MOST_FILTERED: Final = 2_000
 """Sessions that a filter on their content looks at, the newest first; each has to be read once."""
-_USAGE: Final[frozenset[Kind]] = frozenset({"usage"})
 _CLIENTS: Final = re.compile(r"(claude-code|codex|opencode)(?:-\w+)?:(.+)", re.DOTALL)
 """Names that the gateway gives sessions of clients who name their own: the client, and its ids."""
 _FILTERS: Final = ("model", "client", "folded")
@@ -197,10 +195,10 @@ def find_size(scope: Scope, stored: StoredSession) -> dict[str, Any]:
 
 def read_last_size(scope: Scope, stored: StoredSession) -> int | None:
     """Return the context as it was reported last, less what was folded since."""
-    kinds: tuple[Kind, ...] = ("usage", "fold", "unfold")
     sizes = {fold.name: fold.saved for fold in stored.folds}
     since = 0
-    entries = scope.store.read(stored.name, stored.head.place, kinds=kinds, newest=True)
+    place = stored.head.place
+    entries = scope.store.read(stored.name, place, kinds=("usage", "fold", "unfold"), newest=True)
     for entry in islice(entries, LOOKED_AT):
         if entry.kind == "fold":
             since -= sizes.get(entry.name, 0)

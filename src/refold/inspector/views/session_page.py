@@ -5,8 +5,8 @@ from typing import Any, Final
 
 from refold.calls.plain_data import to_data
 from refold.core.compaction.budget import Budget
-from refold.core.log.entries import Kind
-from refold.core.log.view import MessageRange, Replacement
+from refold.core.log.entries import FOLDS
+from refold.core.log.view import MessageRange, Replacement, count_messages
 from refold.inspector.scopes import Scope
 from refold.inspector.stored import (
     LINE_CHARS,
@@ -20,18 +20,14 @@ from refold.inspector.views.branches import list_branches
 from refold.inspector.views.session_list import describe_names
 from refold.inspector.views.shown import Redact, find_redactor
 from refold.session.results import Stats
-from refold.session.steps.read_entries import system_items
 from refold.session.steps.recall import find_removed
-from refold.stores import SessionInfo
-from refold.stores.reading.stored_messages import parse_stored
 
 MOST_LOADED: Final = 20_000
 """Messages of a view that are loaded to measure it: about a window of a million tokens in short messages. A
 larger one would take seconds and gigabytes, and no model takes it."""
-_FOLDS: Final[frozenset[Kind]] = frozenset({"fold"})
 
 
-def show_session(scope: Scope, name: str, *, measures: bool = True) -> dict[str, Any]:
+def show_session(scope: Scope, name: str, *, measures: bool) -> dict[str, Any]:
     """Return everything about a session but its messages.
 
     measures   False leaves budget and sums out: they load what the model sees, and rows come first
@@ -47,7 +43,9 @@ def show_session(scope: Scope, name: str, *, measures: bool = True) -> dict[str,
         "said": stored.head.said,
         "seen": count_seen(stored),
         "version": stored.head.version,
-        **_describe_info(info),
+        "entries": 0 if info is None else info.entries,
+        "created": 0.0 if info is None else info.created,
+        "changed": 0.0 if info is None else info.changed,
         **_describe_stats(stats),
         "folds": [describe_fold(stored, fold.name) for fold in stored.folds],
         "view": describe_view(scope, stored, find_redactor(show=False)),
@@ -58,17 +56,9 @@ def show_session(scope: Scope, name: str, *, measures: bool = True) -> dict[str,
     }
 
 
-def _describe_info(info: SessionInfo | None) -> dict[str, Any]:
-    if info is None:
-        return {"entries": 0, "created": 0.0, "changed": 0.0}
-    return {"entries": info.entries, "created": info.created, "changed": info.changed}
-
-
 def count_seen(stored: StoredSession) -> int:
     """Return how many messages the model sees, without system messages."""
-    return sum(
-        item.last - item.first + 1 if isinstance(item, MessageRange) else 1 for item in stored.view.items
-    )
+    return count_messages(stored.view.items)
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,19 +153,17 @@ def describe_view(scope: Scope, stored: StoredSession, redact: Redact) -> list[d
 
 def read_folds(scope: Scope, stored: StoredSession, names: set[str]) -> dict[str, FoldBody]:
     """Read the bodies of some folds of this branch."""
-    entries = scope.store.read(stored.name, stored.head.place, kinds=_FOLDS)
+    entries = scope.store.read(stored.name, stored.head.place, kinds=FOLDS)
     return {entry.name: FoldBody(entry) for entry in entries if entry.name in names}
 
 
 def _describe_system(scope: Scope, stored: StoredSession) -> dict[str, Any] | None:
     """Return the sizes of the system messages that stand in the log; they are folded away by default."""
-    if stored.system is None or not (items := system_items(stored.system)):
+    if stored.system is None or not (messages := stored.read_system()):
         return None
     counter = stored.count_tokens(scope.make_policy(stored))
-    wire = str(stored.system.beside.get("format", stored.wire))
-    messages = [parse_stored(item, wire) for item in items]
     tokens = counter.tokens(sum(map(counter.message, messages)))
-    return {"bytes": len(stored.system.body.encode()), "tokens": tokens, "messages": len(items)}
+    return {"bytes": len(stored.system.body.encode()), "tokens": tokens, "messages": len(messages)}
 
 
 def _list_checkpoints(scope: Scope, stored: StoredSession, *, loads: bool) -> list[dict[str, Any]]:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from refold.core.log.entries import Entry, make_entry
+from refold.core.log.entries import FOLDS, Entry, make_entry
 from refold.core.log.remade_folds import AGAIN, KnownFold, find_hiding, remake_folds
 from refold.core.messages.message import Message, Text
 from refold.core.messages.tool_pairs import link
@@ -14,7 +14,7 @@ from refold.formats.shared.positions import is_position
 from refold.session.drivers import SessionFlow, StoreCall
 from refold.session.state.session_state import SessionState
 from refold.session.steps.append import commit, mark_entry
-from refold.session.steps.load import FOLDS, load, reload_if_stale, retry_on_conflict
+from refold.session.steps.load import load, reload_if_stale, retry_on_conflict
 from refold.session.steps.read_entries import fold_messages, read_block
 from refold.session.steps.recall import original
 

@@ -11,7 +11,7 @@ from typing import Any, Final, TypeVar, cast
 
 from refold.core.compaction import circuit_breaker
 from refold.core.compaction.bound_thinking import has_bound
-from refold.core.log.entries import KINDS, MARKS, Entry, Kind, to_json_text
+from refold.core.log.entries import FOLDS, KINDS, MARKS, SYSTEM, Entry, Kind, to_json_text
 from refold.core.log.view import MessageRange, Replacement, View, extend_view, read_body, step
 from refold.core.messages.message import Message
 from refold.core.models.spending_limits import HOUR
@@ -42,8 +42,6 @@ T = TypeVar("T")
 MAX_TRIES: Final = 64
 """Times that an operation is tried again after a conflict. Each conflict means that another process has
 written, so only more than 64 writers at once on one session meet the limit."""
-FOLDS: Final[frozenset[Kind]] = frozenset({"fold"})
-SYSTEM: Final[frozenset[Kind]] = frozenset({"system"})
 VIEW_MARKS: Final[frozenset[Kind]] = MARKS - {"usage", "attempt"}
 """The kinds that a view depends on."""
 _REPORTS: Final[tuple[Kind, ...]] = ("usage", "fold", "unfold", "system")

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import Any, Final
 
-from refold.core.log.entries import SAID
+from refold.core.log.entries import SAID, SYSTEM
 from refold.core.log.normal_form import HEAD
 from refold.core.messages.message import Text
 from refold.formats import Format
@@ -22,7 +22,7 @@ from refold.session.state.session_state import SessionState
 from refold.session.steps.append import commit, mark_entry
 from refold.session.steps.earlier_views import common_length, is_same
 from refold.session.steps.edit_summary import keep_in_view
-from refold.session.steps.load import SYSTEM, load_at_head
+from refold.session.steps.load import load_at_head
 
 LEAST_SHARED: Final = 3
 """Answers, calls and results behind the first messages that must be the same. Of 4,949 pairs of conversations

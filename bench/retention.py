@@ -201,7 +201,7 @@ def _ways(policies: Sequence[str], taking: Sequence[Peer]) -> list[Method]:
     def alone(history: Wire, budget: int, _ask: Any) -> Wire:
         return house.fold(history, budget, None)
 
-    mine = [house, replace(house, name=ALONE, made=alone)]
+    mine = [house, replace(house, name=ALONE, fold=alone)]
     return [*mine, *(way for way in ways if way is not house)]
 
 

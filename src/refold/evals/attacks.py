@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any, Final
 
-from refold.evals.methods import Wire
+from refold.evals.methods import Wire, make_tool_use
 
 _TABLE: Final = tomllib.loads(files("refold.evals").joinpath("data/attacks.toml").read_text(encoding="utf-8"))
 ORDERS: Final[list[str]] = _TABLE["orders"]
@@ -69,14 +69,7 @@ def _make_messages(carrier: str, payload: str, name: str) -> Wire:
     text = around.replace("{payload}", payload)
     if tool:
         call = {"name": tool, "arguments": f'{{"argument": "{argument}"}}'}
-        return [
-            {
-                "role": "assistant",
-                "content": None,
-                "tool_calls": [{"id": f"call_{name}", "type": "function", "function": call}],
-            },
-            {"role": "tool", "tool_call_id": f"call_{name}", "content": text},
-        ]
+        return make_tool_use(f"call_{name}", call, text)
     if argument:
         asked = f"I look at the history.\n\n```bash\n{argument}\n```"
         return [{"role": "assistant", "content": asked}, {"role": "user", "content": text}]

@@ -22,6 +22,7 @@ from refold.evals.methods import (
     Wire,
     count_tokens,
     iter_texts,
+    make_tool_use,
     open_methods,
 )
 from refold.evals.peers import parse_peer
@@ -239,18 +240,10 @@ def _make_work(seed: int) -> list[Wire]:
             for at in range(14)
         )
         call = {"name": "read_file", "arguments": f'{{"argument": "src/{name}_{number}.py"}}'}
-        pieces.append(
-            [
-                {
-                    "role": "assistant",
-                    "content": f"I look at src/{name}_{number}.py next. "
-                    + " ".join(
-                        f"What it has to do with the {chance.choice(names)} is not clear to me yet."
-                        for _ in range(chance.randint(1, 9))
-                    ),
-                    "tool_calls": [{"id": f"work_{number}", "type": "function", "function": call}],
-                },
-                {"role": "tool", "tool_call_id": f"work_{number}", "content": f"def {name}():\n{body}\n"},
-            ]
+        doubts = " ".join(
+            f"What it has to do with the {chance.choice(names)} is not clear to me yet."
+            for _ in range(chance.randint(1, 9))
         )
+        said = f"I look at src/{name}_{number}.py next. {doubts}"
+        pieces.append(make_tool_use(f"work_{number}", call, f"def {name}():\n{body}\n", said))
     return pieces

@@ -38,11 +38,7 @@ class Method:
     """A named method to make a history fit."""
 
     name: str
-    made: Fold
-
-    def fold(self, messages: Wire, budget: int, ask: AskFunction = None) -> Wire:
-        """Return the view of these messages within a budget."""
-        return self.made(messages, budget, ask)
+    fold: Fold
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +105,15 @@ class CountingAsk:
         """Ask once."""
         self.asks += 1
         return self.ask(question)
+
+
+def make_tool_use(call_id: str, function: dict[str, str], output: str, said: str | None = None) -> Wire:
+    """Return a call of a tool and its result."""
+    call = {"id": call_id, "type": "function", "function": function}
+    return [
+        {"role": "assistant", "content": said, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": call_id, "content": output},
+    ]
 
 
 def iter_texts(value: Any) -> Iterator[str]:

@@ -53,7 +53,7 @@ class Peer:
     def fold(self, messages: list[dict[str, Any]], budget: int, ask: Callable[[Any], Any] | None) -> Any:
         """Return the system's view of these messages."""
         self._count += 1
-        plain = [_strip_nulls(message) for message in messages]
+        plain = [_join_texts(message) for message in messages]
         request = {"id": self._count, "op": "fold", "messages": plain, "budget": budget, "counts": True}
         if window := getattr(ask, "window", None):
             request["window"] = window
@@ -174,7 +174,7 @@ def parse_peer(text: str, seconds: float = PATIENCE) -> Peer:
     return Peer(name, words, seconds)
 
 
-def _strip_nulls(message: dict[str, Any]) -> dict[str, Any]:
+def _join_texts(message: dict[str, Any]) -> dict[str, Any]:
     """Return a message whose content is nothing but texts, with one text: not every system knows parts."""
     content = message.get("content")
     if not isinstance(content, list) or not all(set(part) == {"type", "text"} for part in content):

@@ -14,6 +14,8 @@ from importlib.resources import files
 from string import ascii_letters, ascii_uppercase, digits
 from typing import Any, Final
 
+from refold.evals.methods import make_tool_use
+
 _MIXED: Final = ascii_letters + digits
 _LETTERS: Final = {
     "mixed": _MIXED,
@@ -153,14 +155,7 @@ def hide_in_messages(planted: PlantedSecret, number: int) -> list[dict[str, Any]
     given = planted.text if number % 3 == 1 else "cat .env"
     printed = "done" if number % 3 == 1 else planted.text
     call = {"name": "run", "arguments": json.dumps({"command": given})}
-    return [
-        {
-            "role": "assistant",
-            "content": "I look at the settings.",
-            "tool_calls": [{"id": f"c{number}", "type": "function", "function": call}],
-        },
-        {"role": "tool", "tool_call_id": f"c{number}", "content": printed},
-    ]
+    return make_tool_use(f"c{number}", call, printed, "I look at the settings.")
 
 
 def make_lookalikes(count: int, seed: int) -> list[str]:

@@ -148,7 +148,7 @@ class TimedAnswerer:
 FindWindow: TypeAlias = Callable[[str | None], Window]
 
 
-def summariser_window(ask: Any, find: FindWindow = lookup) -> int | None:
+def summariser_window(ask: Any, find: FindWindow) -> int | None:
     """Return how much a summariser takes in one question and its answer; None if it does not say.
 
     A model may take in less than its window has. Of several clients the one that takes least counts.

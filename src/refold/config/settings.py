@@ -116,15 +116,14 @@ def load(environment: Mapping[str, str] | None = None, folder: Path | None = Non
     return settings
 
 
-def default_store(environment: Mapping[str, str] | None = None) -> str | None:
+def default_store() -> str | None:
     """Return the store that the environment names, for calls of the library; None for the usual one.
 
     The file of settings is not read: a library must not change with the folder a program is started in.
     """
-    variables = os.environ if environment is None else environment
-    _warn_of_unknown(variables)
-    address = variables.get("REFOLD_STORE", "").strip()
-    switch = variables.get("REFOLD_MEMORY_ENABLED", "").strip()
+    _warn_of_unknown(os.environ)
+    address = os.environ.get("REFOLD_STORE", "").strip()
+    switch = os.environ.get("REFOLD_MEMORY_ENABLED", "").strip()
     enabled = parse_value("memory_enabled", switch) if switch else None
     return choose_store(address or None, enabled=enabled)
 

@@ -53,7 +53,7 @@ def render_page(runs: Sequence[Run], about: Mapping[str, Any]) -> str:
     )
 
 
-def draw_tokens(runs: Sequence[Run], window: int | None = None) -> str:
+def draw_tokens(runs: Sequence[Run], window: int | None) -> str:
     """Draw the size of each request under each policy."""
     lines = [[float(turn.tokens) for turn in run.turns] for run in runs]
     folds = [[fold.turn - 1 for fold in run.folds] for run in runs]

@@ -325,11 +325,6 @@ def test_the_longest_tail_within_a_limit_and_the_last_message_in_any_case(sizes,
     assert find_tail_start(sizes, limit) == start
 
 
-def test_more_than_one_message_can_be_kept_in_any_case():
-    assert find_tail_start([5, 5, 5, 5], 1, at_least=3) == 1
-    assert find_tail_start([5, 5, 5, 5], 1, at_least=9) == 0
-
-
 def test_the_last_turn_before_a_place():
     history = [user("a"), assistant("b"), summary("s"), result("c1", "x"), user("c")]
     assert [find_turn_before(history, at) for at in (0, 1, 4, 5)] == [None, 0, 0, 4]

@@ -149,7 +149,7 @@ def open_answerer(
         raise WrongUse(f"--ask: {error}") from None
 
 
-def has_answerer(args: Namespace, screen: Screen, default: str | None = None) -> bool:
+def has_answerer(args: Namespace, screen: Screen, default: str | None) -> bool:
     """True if a model or program would be asked; to plan with an address, no key or server is needed."""
     answerer = choose_answerer(args, default)
     return answerer is not None and (

@@ -11,7 +11,7 @@ from refold.formats.shared.documents import Document
 
 
 def read_conversation_of(
-    args: Namespace, screen: Screen, *, whole: bool = False, allow_mixed: bool = False
+    args: Namespace, screen: Screen, *, whole: bool, allow_mixed: bool = False
 ) -> Source:
     """Read the file or the session that the arguments name; `whole`: with all that was folded."""
     if (args.file is None) == (args.session is None):

@@ -93,7 +93,7 @@ def read_source(
     screen: Screen,
     *,
     format: str | None = None,  # noqa: A002  # the word users know
-    whole: bool = False,
+    whole: bool,
     allow_mixed: bool = False,
 ) -> Source:
     """Read a conversation from a file, a session of an agent, or standard input if the name is `-`.

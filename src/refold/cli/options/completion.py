@@ -56,11 +56,11 @@ class Command:
     repeats: bool = False
     """True if the last positional argument may be repeated."""
 
-    def numbered_places(self, many: str, first: int = 0) -> Iterator[tuple[str, Value]]:
-        """Yield each positional argument with its number; a repeated one has the pattern `many` instead."""
+    def numbered_places(self, first: int = 0) -> Iterator[tuple[str, Value]]:
+        """Yield each positional argument with its number; a repeated one has the pattern `*` instead."""
         for number, value in enumerate(self.places):
             is_many = self.repeats and number == len(self.places) - 1
-            yield many if is_many else str(number + first), value
+            yield "*" if is_many else str(number + first), value
 
 
 def list_commands() -> list[Command]:
@@ -155,7 +155,7 @@ def _bash(commands: Sequence[Command]) -> Iterator[str]:
     yield "  esac; fi"
     yield '  case "$command $place" in'
     for command in commands:
-        for number, value in command.numbered_places("*"):
+        for number, value in command.numbered_places():
             where = f"'{command.name} '*" if number == "*" else f"'{command.name} {number}'"
             yield f"    {where}) {_bash_reply(value)} ;;"
     yield "  esac"
@@ -211,7 +211,7 @@ def _zsh(commands: Sequence[Command]) -> Iterator[str]:
             about = "".join(f"\\{sign}" if sign in "\\[]:" else sign for sign in option.about)
             value = "" if option.value.kind == "nothing" else f":value:{_zsh_action(option.value)}"
             words += [f"*{name}[{about}]{value}" for name in option.names]
-        places = command.numbered_places("*", first=1)
+        places = command.numbered_places(first=1)
         words += [f"{number}:value:{_zsh_action(value)}" for number, value in places]
         yield f"      {command.name}) _arguments {' '.join(map(_quote, words))} ;;"
     yield "    esac ;;"

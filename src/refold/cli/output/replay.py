@@ -28,7 +28,7 @@ def show_replay(
     screen: Screen,
     *,
     price_of: str | None,
-    savings: Sequence[ReplayedSaving] = (),
+    savings: Sequence[ReplayedSaving],
 ) -> None:
     """Print the runs, window by window.
 

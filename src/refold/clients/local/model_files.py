@@ -68,12 +68,12 @@ def model_file(path: str, variables: Mapping[str, str]) -> Path:
     return fetched
 
 
-def fetched_places(variables: Mapping[str, str], model: PackagedModel = SMOLLM2) -> Iterator[Path]:
+def fetched_places(variables: Mapping[str, str]) -> Iterator[Path]:
     """Yield the paths where a fetched model may be: in the cache folder, then in installed packages."""
-    yield cache_folder(variables) / model.file
+    yield cache_folder(variables) / SMOLLM2.file
     for entry in sys.path:
         if entry:
-            yield Path(entry) / model.member
+            yield Path(entry) / SMOLLM2.member
 
 
 def cache_folder(variables: Mapping[str, str]) -> Path:

@@ -288,7 +288,7 @@ def correct_by_refusal(
     return replace(budget, room=room, used=used, ratio=used / room, breakdown=breakdown)
 
 
-def find_recovery_goal(budget: Budget, *, system: int = 0, request: int = 0) -> int:
+def find_recovery_goal(budget: Budget, *, system: int, request: int) -> int:
     """Return the tokens to which the history is folded after a refusal, always less than it has.
 
     budget    as the refusal proves it

@@ -66,12 +66,12 @@ class Keep(Protocol):
         ...
 
 
-def find_tail_start(sizes: Sequence[int], limit: int, *, at_least: int = 1) -> int:
-    """Return the start of the longest tail of at most `limit` tokens; the last messages stay in any case."""
+def find_tail_start(sizes: Sequence[int], limit: int) -> int:
+    """Return the start of the longest tail of at most `limit` tokens; the last message stays in any case."""
     total = 0
     for index in range(len(sizes) - 1, -1, -1):
         total += sizes[index]
-        if total > limit and len(sizes) - index > at_least:
+        if total > limit and index < len(sizes) - 1:
             return index + 1
     return 0
 

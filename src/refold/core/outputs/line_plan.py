@@ -217,12 +217,13 @@ class LinePlan:
         return [marker] if is_longer or is_joined else list(self.lines[start:stop])
 
 
-def end_places(start: int, stop: int, head: int = 1, tail: int = 1) -> Iterator[int]:
+def end_places(stop: int, head: int = 1, tail: int = 1) -> Iterator[int]:
     """Yield places from both ends towards the middle: `head` from the front, then `tail` from the back.
 
-    >>> list(end_places(0, 6, head=1, tail=2))
+    >>> list(end_places(6, head=1, tail=2))
     [0, 5, 4, 1, 3, 2]
     """
+    start = 0
     while start < stop:
         front = range(start, min(start + head, stop))
         yield from front

@@ -107,7 +107,7 @@ def rank_code(lines: Sequence[str]) -> LinePlan:
 def rank_prose(lines: Sequence[str]) -> LinePlan:
     """Rank prose: its head, its tail, and the headings between."""
     headings = [place for place, line in enumerate(lines) if _HEADING.match(line)]
-    ends = list(end_places(0, len(lines), 2, 1))
+    ends = list(end_places(len(lines), 2, 1))
     shown = [place for place in ends if lines[place].strip()]
     return LinePlan(lines, list(dict.fromkeys((*mix_places(lines, ((4, shown), (1, headings))), *ends))))
 

@@ -95,7 +95,7 @@ def rank_listing(lines: Sequence[str]) -> LinePlan:
     ]
     few = groups if len(groups) * 4 <= len(lines) else []
     first = (*trouble, 0, *(group[0] for group in few), len(lines) - 1, *_take_turns(few))
-    order = list(dict.fromkeys((*first, *end_places(0, len(lines), 4, 1))))
+    order = list(dict.fromkeys((*first, *end_places(len(lines), 4, 1))))
 
     def name_files(start: int, stop: int) -> str:
         names = [find_entry_name(line) for line in lines[start:stop] if _LONG_ROW.match(line)]
@@ -183,4 +183,4 @@ def rank_table(lines: Sequence[str]) -> LinePlan:
     trouble = find_failures([plain_line(line) for line in lines])
     head = range(header, min(header + 3, len(lines)))
     first = (*trouble[:1], *range(header), *trouble[:3], len(lines) - 1, *head)
-    return LinePlan(lines, list(dict.fromkeys((*first, *end_places(0, len(lines), 3, 1)))))
+    return LinePlan(lines, list(dict.fromkeys((*first, *end_places(len(lines), 3, 1)))))

@@ -99,13 +99,13 @@ def rank_log(lines: Sequence[str]) -> LinePlan:
     distinct = [place for place in failures if new[place]]
     usual = find_usual_warnings(plain)
     warnings = [place for place in find_warnings(plain) if new[place] and place not in usual]
-    ends = list(end_places(0, len(lines), 1, 2))
+    ends = list(end_places(len(lines), 1, 2))
     ends = [*(place for place in ends if place not in usual), *sorted(usual)]
     order = dict.fromkeys(
         (
             *_rank_traces(traces[-1:]),
             # From both ends, the first one first: later failures often follow from it.
-            *(distinct[end] for end in islice(end_places(0, len(distinct)), 2 * FIRST_FAILURES)),
+            *(distinct[end] for end in islice(end_places(len(distinct)), 2 * FIRST_FAILURES)),
             *failures[-1:],
             *ends[:2],
             *_around(distinct, len(lines)),
@@ -199,12 +199,12 @@ def rank_tests(lines: Sequence[str]) -> LinePlan:
         (1, summaries[::-1]),
     )
     first = (*summaries[-1:], *failed[:1], *found[:1], *mix_places(lines, streams))
-    ends = (place for place in end_places(0, len(lines), 1, 3) if not passed[place] and new[place])
+    ends = (place for place in end_places(len(lines), 1, 3) if not passed[place] and new[place])
 
     def describe(start: int, stop: int) -> str:
         number = sum(passed[start:stop])
         return f"{number} passed or skipped" if number > 1 else ""
 
     # A run that was cut off tells by its last lines how far it came.
-    rest = every if summaries else end_places(0, len(lines))
+    rest = every if summaries else end_places(len(lines))
     return LinePlan(lines, list(dict.fromkeys((*first, *ends, *rest))), describe)

@@ -39,7 +39,7 @@ class Maker:
         return all(own == other or not own or not other for own, other in pairs)
 
 
-def seal_block(block: Message, twin: Message, maker: Maker, tokens: int | None = None) -> Message:
+def seal_block(block: Message, twin: Message, maker: Maker, tokens: int | None) -> Message:
     """Return a provider's block as the message of a fold.
 
     twin     the summary that everybody else is shown; its facts become those of the block

@@ -73,7 +73,7 @@ class MessageMemo:
         self._old: dict[_Key, KnownMessage] = {}
 
     def read_history(
-        self, wire: Format, items: Sequence[msgspec.Raw], tenant: str = "", after: NamedHistory | None = None
+        self, wire: Format, items: Sequence[msgspec.Raw], tenant: str, after: NamedHistory | None = None
     ) -> NamedHistory:
         """Return the messages with their names; raises what the format raises at something unreadable.
 

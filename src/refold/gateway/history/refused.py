@@ -27,7 +27,7 @@ _NEVER_SIZE: Final = frozenset({401, 403, 404, 408, 409, 429})
 """Statuses that say something else, whatever their words are."""
 
 
-async def read_refusal(answer: Answer, *, is_folded: bool, beside: int = 0) -> Any | None:
+async def read_refusal(answer: Answer, *, is_folded: bool, beside: int) -> Any | None:
     """Return a refusal that a smaller or simpler request may answer, as `observe` takes it; else None.
 
     is_folded   True if the upstream got a view of ours: then it may refuse what a fold has left behind

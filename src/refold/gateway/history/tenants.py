@@ -41,7 +41,7 @@ _MOST_OPEN: Final = 32
 are enough. Others are opened again when they come back."""
 
 
-def find_tenant(headers: Headers, options: HistoryOptions, virtual: VirtualKey | None = None) -> str | None:
+def find_tenant(headers: Headers, options: HistoryOptions, virtual: VirtualKey | None) -> str | None:
     """Return the tenant of a request; None if it names none, so that its history may not be kept.
 
     virtual   what its key stands for, if that is one of the operator's own

@@ -64,7 +64,7 @@ def ripple(
     )
 
 
-def ripple_counter(chars_per_token: int = 4) -> Counter:
+def ripple_counter(chars_per_token: int) -> Counter:
     """Count four characters a token, calls with their arguments; thinking and pictures count nothing."""
     return Counter(
         name="ripple",

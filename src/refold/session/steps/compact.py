@@ -51,7 +51,7 @@ LEAST_SAVED: Final = 0.05
 so that the provider reads the whole context again at the full price. Lower folds more often for less."""
 
 
-def compact_if_due(state: SessionState, context: ContextState, why_not: str = "") -> SessionFlow[Attempt]:
+def compact_if_due(state: SessionState, context: ContextState, why_not: str) -> SessionFlow[Attempt]:
     """Compact if it is due and the circuit breaker allows it; not for a reason that is given."""
     if why_not:
         return Attempt(make_idle_outcome(state.settings.policy, context.budget, why_not))

@@ -160,7 +160,7 @@ class Connection:
 
         return self._wait_for_others(act)
 
-    def write_at_once(self, work: Callable[[RawConnection], T], *, size: int = 0) -> T | None:
+    def write_at_once(self, work: Callable[[RawConnection], T], *, size: int) -> T | None:
         """Do the same if it waits for nobody; None if it would wait for a thread, a process or the disk.
 
         With a write-ahead log a commit waits for the disk only where a new log begins, and where the old one

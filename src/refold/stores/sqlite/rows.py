@@ -26,7 +26,7 @@ def select_entries(rest: str) -> str:
     return f"SELECT {COLUMNS} FROM entries {rest}"  # noqa: S608  # constants only
 
 
-def select_sessions(rest: str = "") -> str:
+def select_sessions(rest: str) -> str:
     """Return the statement that selects `SESSION_COLUMNS`."""
     return f"SELECT {SESSION_COLUMNS} FROM sessions {rest}"  # noqa: S608  # constants only
 

@@ -3,26 +3,15 @@
 from dataclasses import replace
 
 import pytest
+from format_functions import open_format
 from wire_cases import ANTHROPIC
 
 import refold
-from refold import Document, File, Image, Message, Opaque, Text, Thinking, ToolCall, ToolResult, formats
+from refold import Document, File, Image, Message, Opaque, Text, Thinking, ToolCall, ToolResult
 from refold.errors import FormatError
 from sample_sizes import sample
 
-FORMAT = formats.get("anthropic")
-
-parse, render = FORMAT.parse, FORMAT.render
-
-
-def one(item):
-    (message,) = parse([item])
-    return message
-
-
-def touched(message, *parts, **changes):
-    (item,) = render([replace(message, parts=parts, **changes)])
-    return item
+FORMAT, parse, render, one, touched, rules = open_format("anthropic")
 
 
 def user(*blocks):
@@ -43,10 +32,6 @@ def result(call_id, content="ok"):
 
 def text(words="hi"):
     return {"type": "text", "text": words}
-
-
-def rules(*items):
-    return [(problem.index, problem.rule) for problem in FORMAT.check(parse(items))]
 
 
 def test_the_shape_says_what_anthropic_takes():

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pytest
+from format_functions import open_format
 from wire_cases import CONVERSE
 
 import refold
@@ -10,18 +11,7 @@ from refold import Document, File, Image, Message, Opaque, Text, Thinking, ToolC
 from refold.errors import FormatError
 from sample_sizes import sample
 
-FORMAT = formats.get("converse")
-parse, render = FORMAT.parse, FORMAT.render
-
-
-def one(item):
-    (message,) = parse([item])
-    return message
-
-
-def touched(message, *parts, **changes):
-    (item,) = render([replace(message, parts=parts, **changes)])
-    return item
+FORMAT, parse, render, one, touched, rules = open_format("converse")
 
 
 def by(role, *blocks):
@@ -46,10 +36,6 @@ def call(name="t1", **fields):
 
 def answer(name="t1", *blocks, **fields):
     return {"toolResult": {"toolUseId": name, "content": list(blocks or [text("ok")]), **fields}}
-
-
-def rules(*items):
-    return [(problem.index, problem.rule) for problem in FORMAT.check(parse(items))]
 
 
 class TestReading:

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pytest
+from format_functions import open_format
 from hypothesis import given
 from hypothesis import strategies as st
 from wire_cases import GEMINI
@@ -12,19 +13,7 @@ from refold import Document, File, Image, Message, Opaque, Text, Thinking, ToolC
 from refold.errors import FormatError
 from refold.formats import get
 
-FORMAT = formats.get("gemini")
-
-parse, render = FORMAT.parse, FORMAT.render
-
-
-def one(item):
-    (message,) = parse([item])
-    return message
-
-
-def touched(message, *parts, **changes):
-    (item,) = render([replace(message, parts=parts, **changes)])
-    return item
+FORMAT, parse, render, one, touched, rules = open_format("gemini")
 
 
 def user(*parts):
@@ -45,10 +34,6 @@ def call(name="f", **fields):
 
 def answer(name="f", **fields):
     return {"functionResponse": {"name": name, "response": {"output": "ok"}, **fields}}
-
-
-def rules(*items):
-    return [(problem.index, problem.rule) for problem in FORMAT.check(parse(items))]
 
 
 def test_the_shape_says_what_gemini_takes():

@@ -3,31 +3,22 @@
 from dataclasses import replace
 
 import pytest
+from format_functions import open_format
 from wire_cases import INTERACTIONS
 
 import refold
 from refold import Document, File, Image, Message, Opaque, Text, Thinking, ToolCall, ToolResult, formats
 from refold.errors import FormatError
 
-FORMAT = formats.get("interactions")
-parse, render = FORMAT.parse, FORMAT.render
+FORMAT, parse, render, one, touched, rules = open_format("interactions")
 CALL = {"type": "function_call", "id": "f1", "name": "read", "arguments": {}}
 RESULT = {"type": "function_result", "call_id": "f1", "result": "x"}
 SEARCH = {"type": "google_search_call", "id": "g1", "arguments": {}}
 FOUND = {"type": "google_search_result", "call_id": "g1", "result": [{"search_suggestions": "y"}]}
 
 
-def one(item):
-    (message,) = parse([item])
-    return message
-
-
 def said(words="hi", kind="user_input"):
     return {"type": kind, "content": [{"type": "text", "text": words}]}
-
-
-def rules(*items):
-    return [(problem.index, problem.rule) for problem in FORMAT.check(parse(items))]
 
 
 class TestReading:

@@ -4,24 +4,13 @@ import json
 from dataclasses import replace
 
 import pytest
+from format_functions import open_format
 from wire_cases import CHAT
 
 from refold import Document, File, Image, Message, Opaque, Text, Thinking, ToolCall, ToolResult, formats
 from refold.errors import FormatError
 
-FORMAT = formats.get("openai")
-
-parse, render = FORMAT.parse, FORMAT.render
-
-
-def one(item):
-    (message,) = parse([item])
-    return message
-
-
-def touched(message, *parts, **changes):
-    (item,) = render([replace(message, parts=parts, **changes)])
-    return item
+FORMAT, parse, render, one, touched, rules = open_format("openai")
 
 
 def call(call_id, name="read", arguments="{}"):
@@ -34,10 +23,6 @@ def asks(*calls, content=None):
 
 def answers(call_id, content="ok"):
     return {"role": "tool", "tool_call_id": call_id, "content": content}
-
-
-def rules(items):
-    return [(problem.index, problem.rule) for problem in FORMAT.check(parse(items))]
 
 
 USER = {"role": "user", "content": "hi"}
@@ -545,76 +530,74 @@ class TestCheck:
     def test_a_valid_history_has_no_problem(self):
         assert (
             rules(
-                [
-                    USER,
-                    asks(call("a"), call("b")),
-                    answers("b"),
-                    answers("a"),
-                    {"role": "assistant", "content": "done"},
-                ]
+                USER,
+                asks(call("a"), call("b")),
+                answers("b"),
+                answers("a"),
+                {"role": "assistant", "content": "done"},
             )
             == []
         )
 
     def test_results_stand_behind_their_call(self):
-        assert rules([asks(call("a")), USER, answers("a")]) == [(2, "results-not-adjacent")]
-        assert rules([answers("a"), asks(call("a")), answers("a")]) == [(0, "result-without-call")]
-        assert rules([USER, answers("x")]) == [(1, "result-without-call")]
+        assert rules(asks(call("a")), USER, answers("a")) == [(2, "results-not-adjacent")]
+        assert rules(answers("a"), asks(call("a")), answers("a")) == [(0, "result-without-call")]
+        assert rules(USER, answers("x")) == [(1, "result-without-call")]
 
     def test_every_call_is_answered_once(self):
-        assert rules([asks(call("a")), USER]) == [(0, "call-without-result")]
-        assert rules([asks(call("a")), answers("a"), answers("a")]) == [(2, "duplicate-result")]
-        assert rules([asks(call("a")), asks(call("b")), answers("b")]) == [(0, "call-without-result")]
+        assert rules(asks(call("a")), USER) == [(0, "call-without-result")]
+        assert rules(asks(call("a")), answers("a"), answers("a")) == [(2, "duplicate-result")]
+        assert rules(asks(call("a")), asks(call("b")), answers("b")) == [(0, "call-without-result")]
 
     def test_calls_at_the_very_end_are_open(self):
-        assert rules([USER, asks(call("a"), call("b"))]) == [(1, "open-call"), (1, "open-call")]
-        assert rules([USER, asks(call("a"), call("b")), answers("a")]) == [(1, "open-call")]
+        assert rules(USER, asks(call("a"), call("b"))) == [(1, "open-call"), (1, "open-call")]
+        assert rules(USER, asks(call("a"), call("b")), answers("a")) == [(1, "open-call")]
 
     def test_an_id_may_be_used_again_but_not_twice_at_once(self):
-        assert rules([asks(call("a")), answers("a"), asks(call("a")), answers("a")]) == []
-        assert (0, "duplicate-call-id") in rules([asks(call("a"), call("a")), answers("a")])
-        assert rules([asks(call("a")), USER, asks(call("a")), answers("a")]) == [(0, "call-without-result")]
-        assert rules([asks(call("a")), USER, asks(call("a")), USER]) == [
+        assert rules(asks(call("a")), answers("a"), asks(call("a")), answers("a")) == []
+        assert (0, "duplicate-call-id") in rules(asks(call("a"), call("a")), answers("a"))
+        assert rules(asks(call("a")), USER, asks(call("a")), answers("a")) == [(0, "call-without-result")]
+        assert rules(asks(call("a")), USER, asks(call("a")), USER) == [
             (0, "call-without-result"),
             (2, "call-without-result"),
         ]
 
     @pytest.mark.parametrize("arguments", ["{", "nope", '{"a": 1', "[" * 100_000])
     def test_arguments_are_json(self, arguments):
-        assert rules([asks(call("a", arguments=arguments)), answers("a")]) == [(0, "invalid-arguments")]
+        assert rules(asks(call("a", arguments=arguments)), answers("a")) == [(0, "invalid-arguments")]
 
     @pytest.mark.parametrize("arguments", ["", " ", "{}", '{"a": "\\ud800"}', "[]"])
     def test_arguments_that_are_json_or_absent_pass(self, arguments):
-        assert rules([asks(call("a", arguments=arguments)), answers("a")]) == []
+        assert rules(asks(call("a", arguments=arguments)), answers("a")) == []
 
     def test_arguments_as_an_object_are_not_what_openai_takes(self):
-        assert rules([asks(call("a", arguments={})), answers("a")]) == [(0, "invalid-arguments")]
+        assert rules(asks(call("a", arguments={})), answers("a")) == [(0, "invalid-arguments")]
 
     def test_free_text_of_custom_tools_is_no_json(self):
         custom = {"id": "a", "type": "custom", "custom": {"name": "sh", "input": "ls"}}
-        assert rules([asks(custom), answers("a")]) == []
+        assert rules(asks(custom), answers("a")) == []
         extra = {**call("b", arguments="{"), "index": 1}
-        assert rules([asks(custom, extra), answers("a"), answers("b")]) == [(0, "invalid-arguments")]
+        assert rules(asks(custom, extra), answers("a"), answers("b")) == [(0, "invalid-arguments")]
 
     def test_content_is_null_only_beside_calls(self):
-        assert rules([{"role": "assistant", "content": None}]) == [(0, "content-null-without-calls")]
-        assert rules([{"role": "assistant"}]) == [(0, "content-null-without-calls")]
-        assert rules([{"role": "assistant", "content": []}]) == [(0, "content-null-without-calls")]
+        assert rules({"role": "assistant", "content": None}) == [(0, "content-null-without-calls")]
+        assert rules({"role": "assistant"}) == [(0, "content-null-without-calls")]
+        assert rules({"role": "assistant", "content": []}) == [(0, "content-null-without-calls")]
         fine = [{"content": ""}, {"content": None, "refusal": "no"}, {"content": None, "audio": {"id": "a"}}]
-        assert rules([{"role": "assistant", **item} for item in fine]) == []
+        assert rules(*[{"role": "assistant", **item} for item in fine]) == []
 
     def test_others_need_content(self):
         assert rules(
-            [{"role": "user"}, {"role": "system", "content": None}, {"role": "user", "content": []}]
+            {"role": "user"}, {"role": "system", "content": None}, {"role": "user", "content": []}
         ) == [
             (0, "empty-content"),
             (1, "empty-content"),
             (2, "empty-content"),
         ]
-        assert rules([{"role": "user", "content": ""}]) == []
+        assert rules({"role": "user", "content": ""}) == []
 
     def test_roles_are_known(self):
-        assert rules([{"role": "critic"}, {"role": "system", "content": "s"}]) == [(0, "unknown-role")]
+        assert rules({"role": "critic"}, {"role": "system", "content": "s"}) == [(0, "unknown-role")]
 
     def test_messages_of_ours_are_checked_by_their_parts(self):
         ours = [Message("assistant", (ToolCall("a", "f", {}),)), Message("user", ())]
@@ -688,7 +671,7 @@ class TestResultsOfCallsWithoutIds:
         made = Message("tool", (ToolResult("f#0", (Text("none"),), name=name),))
         items = render([*parse([BARE]), made])
         assert items == [BARE, {"role": "tool", **head, "content": "none"}]
-        assert rules(items) == []
+        assert rules(*items) == []
 
     def test_a_call_of_another_format_has_its_id(self):
         contents = [{"role": "model", "parts": [{"functionCall": {"name": "f", "args": {}}}]}]

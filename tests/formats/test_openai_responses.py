@@ -4,27 +4,16 @@ import base64
 from dataclasses import replace
 
 import pytest
+from format_functions import open_format
 from wire_cases import RESPONSES
 
 import refold
-from refold import Document, File, Image, Message, Opaque, Text, Thinking, ToolCall, ToolResult, formats
+from refold import Document, File, Image, Message, Opaque, Text, Thinking, ToolCall, ToolResult
 from refold.errors import FormatError
 from sample_sizes import sample
 
-FORMAT = formats.get("responses")
-
-parse, render = FORMAT.parse, FORMAT.render
+FORMAT, parse, render, one, touched, rules = open_format("responses")
 BY_TYPE = {item.get("type", "easy"): item for item in RESPONSES}
-
-
-def one(item):
-    (message,) = parse([item])
-    return message
-
-
-def touched(message, *parts, **changes):
-    (item,) = render([replace(message, parts=parts, **changes)])
-    return item
 
 
 def call(call_id="c", arguments="{}"):
@@ -37,10 +26,6 @@ def output(call_id="c", text="ok"):
 
 def reasoning(name="rs_1"):
     return {"type": "reasoning", "id": name, "summary": []}
-
-
-def rules(*items):
-    return [(problem.index, problem.rule) for problem in FORMAT.check(parse(items))]
 
 
 USER = {"role": "user", "content": "hi"}

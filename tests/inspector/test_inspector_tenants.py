@@ -54,8 +54,8 @@ def test_a_tenant_sees_its_own_and_the_operator_all(tmp_path, store):
         assert served.get(f"sessions/talk-anns-key?tenant={ann}")["said"] == 3
         assert served.send("GET", f"/inspect/api/sessions/talk-anns-key?tenant={bob}").status == 404
         assert served.send("GET", "/inspect/api/sessions?tenant=" + "0" * 32).status == 404
-        door = served.server.inspector.door
-        served.token = door.make_token(ann)
+        access = served.server.inspector.access
+        served.token = access.make_token(ann)
         assert names(served) == {"talk-anns-key"}
         assert names(served, f"?tenant={bob}") == {"talk-anns-key"}
         about = served.get("about")
@@ -72,7 +72,7 @@ def test_a_token_of_a_tenant_cannot_be_made_up(tmp_path):
     with passing(tmp_path) as served:
         ask(served, "anns-key", "talk")
         tenant = served.get("about")["tenants"][0]
-        good = served.server.inspector.door.make_token(tenant)
+        good = served.server.inspector.access.make_token(tenant)
         for token in (
             tenant,
             f"{tenant}.",
@@ -93,13 +93,13 @@ def test_a_token_of_a_tenant_ends(tmp_path):
     with passing(tmp_path) as served:
         ask(served, "anns-key", "talk")
         tenant = served.get("about")["tenants"][0]
-        door = served.server.inspector.door
+        access = served.server.inspector.access
         for hours, status in ((13, 401), (11, 200)):
             began = time.time() - hours * 3600
-            before = type(door)(served.server.inspector.options, served.port, partial(float, began))
+            before = type(access)(served.server.inspector.options, served.port, partial(float, began))
             served.token = before.make_token(tenant)
             assert served.send("GET", "/inspect/api/sessions").status == status
-        name, end, proof = door.make_token(tenant).split(".")
+        name, end, proof = access.make_token(tenant).split(".")
         served.token = f"{name}.{int(end, 16) + 9:x}.{proof}"
         assert served.send("GET", "/inspect/api/sessions").status == 401
 
@@ -115,7 +115,7 @@ def test_looks_of_the_operator_are_in_the_log(tmp_path, caplog):
             f"the operator looked at /api/sessions/talk/entries of tenant {tenant!r}"
         ]
         caplog.clear()
-        served.token = served.server.inspector.door.make_token(tenant)
+        served.token = served.server.inspector.access.make_token(tenant)
         served.get("sessions/talk/entries")
         assert caplog.records == []
         assert TOKEN not in caplog.text

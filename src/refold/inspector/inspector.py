@@ -15,7 +15,7 @@ from aiohttp import web
 
 from refold.errors import Conflict, RefoldError, SessionNotFound, StoreError, describe_fault
 from refold.inspector.api import READS, WRITES, Asked, answer_read, answer_write, choose_scope, match_route
-from refold.inspector.http.access import Door, Visitor, find_origin
+from refold.inspector.http.access import AccessControl, Visitor, find_origin
 from refold.inspector.http.answers import ApiError, answer_json, answer_text
 from refold.inspector.http.assets import find_assets
 from refold.inspector.http.paths import Address, read_address
@@ -66,7 +66,7 @@ class Inspector:
 
     def start(self, port: int) -> None:
         """Begin, now that the port is known."""
-        self.door = Door(self.options, port)
+        self.access = AccessControl(self.options, port)
         self.origin = find_origin(self.options, port)
         self.hub = EventHub("poll")
         self._watcher = Watcher(self.hub, self._read_infos, self._find_notices)
@@ -77,17 +77,19 @@ class Inspector:
 
     def use(self, *, read_only: bool, allow_hosts: tuple[str, ...]) -> None:
         """Take other options for the requests to come."""
-        self.options = self.door.options = replace(self.options, read_only=read_only, allow_hosts=allow_hosts)
-        self.origin = find_origin(self.options, self.door.port)
+        self.options = self.access.options = replace(
+            self.options, read_only=read_only, allow_hosts=allow_hosts
+        )
+        self.origin = find_origin(self.options, self.access.port)
 
     @property
     def url(self) -> str:
         """The first address, with the operator's token."""
-        return f"{self.origin}/inspect?token={self.door.token}"
+        return f"{self.origin}/inspect?token={self.access.token}"
 
     def make_url(self, tenant: str) -> str:
         """Return the first address of a tenant's own page."""
-        return f"{self.origin}/inspect?token={self.door.make_token(tenant)}"
+        return f"{self.origin}/inspect?token={self.access.make_token(tenant)}"
 
     @property
     def store_address(self) -> str:
@@ -113,7 +115,7 @@ class Inspector:
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         """Answer one request; the header Host is looked at before anything else."""
-        refused = self.door.check_host(request)
+        refused = self.access.check_host(request)
         if refused is not None:
             return refused
         try:
@@ -136,9 +138,9 @@ class Inspector:
 
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
         address = read_address(request)
-        if not address.parts and (opened := self.door.exchange(request)) is not None:
+        if not address.parts and (opened := self.access.exchange(request)) is not None:
             return opened
-        visitor = self.door.find_visitor(request)
+        visitor = self.access.find_visitor(request)
         if visitor is None:
             return answer_text(_NO_ENTRY, status=401)
         if request.method == "POST":
@@ -149,7 +151,7 @@ class Inspector:
             raise ApiError("method", "this is a write: send it by POST", Allow="POST")
         if address.parts[:1] != ("api",):
             return self._answer_static(address)
-        self.door.check_read(request)
+        self.access.check_read(request)
         if address.parts in _OWN_READS:
             return await self._answer_own(request, address, visitor)
         return await self._read(address, visitor)
@@ -192,7 +194,7 @@ class Inspector:
             if is_read:
                 raise ApiError("method", "this is read: fetch it by GET", Allow="GET")
             raise ApiError("not-found", "there is nothing at this address")
-        self.door.check_write(request)
+        self.access.check_write(request)
         body = await _read_body(request)
         self._log_look(address, visitor)
 

@@ -90,7 +90,7 @@ class InspectorServer:
         cast("Connection", request.protocol).begin_answer()
         if is_inspector_path(request.raw_path.partition("?")[0]):
             return await self.inspector.handle(request)
-        return self.inspector.door.check_host(request) or answer_text("not found\n", status=404)
+        return self.inspector.access.check_host(request) or answer_text("not found\n", status=404)
 
 
 def make_tls_context(certificate: str, key: str) -> ssl.SSLContext | None:

@@ -14,8 +14,8 @@ from multidict import CIMultiDict
 from yarl import URL
 
 from refold.gateway.http.headers import forward_response_headers
+from refold.gateway.http.idle_timer import IdleTimer
 from refold.gateway.http.refusals import Refusal, write_error_event
-from refold.gateway.http.silence import Silence
 from refold.gateway.http.upstream_addresses import CheckedResolver, InternalAddress
 from refold.gateway.options import GatewayOptions
 
@@ -109,7 +109,7 @@ class Answer:
         self._end = _EVENT_END
         """The end of what was passed on of a stream; exactly this one if no event is cut there."""
         self._since = asyncio.get_running_loop().time()
-        self._silence = Silence(options.idle_seconds)
+        self._idle_timer = IdleTimer(options.idle_seconds)
 
     @property
     def is_stream(self) -> bool:
@@ -128,13 +128,13 @@ class Answer:
         try:
             if content.is_eof():  # all of it is here, so that nothing is waited for
                 return content.read_nowait()
-            self._silence.begin(self._end_reading)
+            self._idle_timer.begin(self._end_reading)
             return await content.readany()
         except (TimeoutError, aiohttp.ClientError, OSError):
             self.lost = True
             return b""
         finally:
-            self._silence.end()
+            self._idle_timer.end()
 
     def _end_reading(self) -> None:
         self.upstream.content.set_exception(TimeoutError("the upstream is silent"))
@@ -183,7 +183,7 @@ class Answer:
         self, request: web.BaseRequest, response: web.StreamResponse, look: Callable[[bytes], None]
     ) -> None:
         """Write every piece; a caller who reads nothing for too long is left."""
-        transport, silence, content = request.transport, self._silence, self.upstream.content
+        transport, timer, content = request.transport, self._idle_timer, self.upstream.content
         leave = self._end_reading if transport is None else transport.abort
         held, rest, is_stream = deque(self.held), b"", self.is_stream
         self.held.clear()
@@ -205,12 +205,12 @@ class Answer:
                     piece, rest = piece[:cut], piece[cut:]
                 if piece:
                     if is_stream or held or len(piece) > _UNDRAINED_BYTES or not content.at_eof():
-                        silence.begin(leave)
+                        timer.begin(leave)
                     await response.write(piece)
             if rest and not self.lost:
                 await response.write(rest)
         finally:
-            silence.end()
+            timer.end()
 
     async def _end_lost(self, request: web.BaseRequest, response: web.StreamResponse) -> None:
         """Tell a reader of whole events that the rest is lost; else the connection breaks."""
@@ -225,5 +225,5 @@ class Answer:
 
     def close(self) -> None:
         """Close the connection if the answer is not at its end."""
-        self._silence.close()
+        self._idle_timer.close()
         self.upstream.close()

@@ -43,7 +43,7 @@ class Visitor:
     """True if all tenants may be seen."""
 
 
-class Door:
+class AccessControl:
     """Lets requests in that may look, and says whose they are."""
 
     def __init__(self, options: InspectorOptions, port: int, clock: Callable[[], float] = time.time) -> None:

@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Callable
 
 
-class Silence:
+class IdleTimer:
     """Calls somebody if a wait lasts for too long."""
 
     def __init__(self, seconds: float) -> None:

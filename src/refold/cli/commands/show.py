@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from refold import formats
-from refold.cli.exit_status import DONE
+from refold.cli.exit_status import DONE, WrongUse
 from refold.cli.input.stores import find_head, use_session, use_store
 from refold.cli.options.common import FORMATS_HELP, add_session, add_store, refuse_both
 from refold.cli.output.costs import format_spent
@@ -13,10 +13,10 @@ from refold.cli.output.encoding import dump_list, dumps
 from refold.cli.output.format_message import message_data, show_message
 from refold.cli.output.log_lines import entry_data, entry_line, format_span, short_name
 from refold.cli.output.screen import Screen
-from refold.cli.web_page import show_web
 from refold.core.log.entries import SAID
 from refold.core.log.view import Replacement, View, ViewItem
 from refold.core.tokens.units import format_count
+from refold.errors import install_hint
 from refold.stores import Head, Store
 from refold.stores.reading.stored_messages import parse_entry
 from refold.stores.reading.stored_views import make_is_visible, read_view
@@ -50,7 +50,7 @@ def run(args: Namespace, screen: Screen) -> int:
     refuse_both(args, "--format", "--brief")
     wire = formats.get(args.format) if args.format else None
     if args.web:
-        return show_web(args, screen)
+        return _show_web(args, screen)
     if args.all or args.log:
         return _show_stored(args, screen)
     with use_session(args, files=True) as session:
@@ -136,3 +136,34 @@ def _show_all(args: Namespace, store: Store, head: Head, view: View, screen: Scr
     for entry in entries:
         facts = ["folded"] * (not is_visible(entry.said)) + ["pinned"] * (entry.said in view.pins)
         show_message(screen, f"#{entry.said}", parse_entry(entry), facts=facts, brief=args.brief)
+
+
+def _show_web(args: Namespace, screen: Screen) -> int:
+    """Lead the browser to a session; without an inspector that shows its store one is run until Ctrl-C."""
+    try:
+        from refold.inspector import browsing
+        from refold.inspector.options import InspectorOptions
+        from refold.inspector.running import describe_page, serve_inspector
+        from refold.inspector.server import InspectorServer
+    except ImportError as error:
+        raise WrongUse(f"--web needs {error.name}: {install_hint('serve')}") from None
+
+    with use_store(args, files=True) as store:
+        find_head(store, args.session, files=True)
+        running = browsing.find_running(store.address)
+        if running is not None:
+            url = browsing.name_session(running, args.session)
+            screen.line(describe_page(url))
+            browsing.show_page(url)
+            return DONE
+        server = InspectorServer(InspectorOptions(store=store, port=0))
+
+        def announce(_line: str) -> None:
+            url = browsing.name_session(server.url, args.session)
+            screen.line(describe_page(url))
+            screen.note("the page is there until Ctrl-C")
+            screen.flush()
+            browsing.show_page(url)
+
+        serve_inspector(server, announce=announce)
+    return DONE

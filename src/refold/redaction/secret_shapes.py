@@ -53,11 +53,12 @@ _VARIABLE: Final = re.compile(
 """A variable of the environment: no code stands there, so that also a short or regular value is a secret."""
 _SETTING: Final = re.compile(
     r"(?m)(?:(?<![A-Za-z0-9_.])[A-Z0-9_]{0,60}(?:PASSWORD|PASSWD)="
-    r"|^[A-Z0-9_]{0,60}(?:PASSWORD|PASSWD):[ \t]{1,8}|^[a-z0-9_.-]{0,60}(?:password|passwd)=)"
-    rf"(?:[\"'](?=[^\s\"']{{7,101}}[\"']))?(?!{_NO_VALUE})([A-Za-z][^\s\"'`\\<>;&|(){{}}\[\],.]{{6,100}}+)(?=[\"']?(?:\s|$))"
+    r"|^(?:[ \t]{0,40}[A-Z0-9])?[A-Z0-9_]{0,60}(?:PASSWORD|PASSWD):[ \t]{1,8}"
+    r"|^[a-z0-9_.-]{0,60}(?:password|passwd)=(?!\S{0,102};))"
+    rf"(?:[\"'](?=[^\s\"']{{7,101}}[\"']))?(?!{_NO_VALUE})([A-Za-z][^\s\"'`\\<>;&|(){{}}\[\],.]{{6,100}}+)(?=[\"']?;?(?:\s|$))"
 )
 """A password without a digit, where only settings stand: in a variable of the environment, or in a file of
-settings at the beginning of a line."""
+settings at the beginning of a line. Indented, a bare `PASSWORD:` may be code, and so may `password=word;`."""
 _JSON_PASSWORD: Final = re.compile(
     r"(?i)(?:password|passwd)\\{0,8}[\"'][ \t]{0,8}:[ \t]{0,8}\\{0,8}[\"'](?=[A-Za-z-]{0,99}[!@#%^*+?~])"
     r"(?![A-Za-z-]{1,99}[?*][\\\"']|#[a-z-]{1,99}[\\\"'])([A-Za-z!@#%^*+?~-]{8,100})(?=\\{0,8}[\"'])"
@@ -74,10 +75,13 @@ _HASH: Final = re.compile(
     r"|y\$[./A-Za-z0-9]{1,20}\$[./A-Za-z0-9]{1,86}\$[./A-Za-z0-9]{43}"
     r"|argon2(?:id|i|d)\$v=[0-9]{1,3}\$m=[0-9]{1,9},t=[0-9]{1,9},p=[0-9]{1,9}\$[A-Za-z0-9+/]{8,100}\$[A-Za-z0-9+/]{16,200})"
     r"|(?:pbkdf2_sha[0-9]{1,3}|scrypt|SCRAM-SHA-256)\$[0-9]{1,9}[$:][^\s$:\"']{1,64}\$[A-Za-z0-9+/=:$]{20,200}"
+    r"|(?:pbkdf2:[a-z0-9]{1,10}(?::[0-9]{1,9})?|scrypt(?::[0-9]{1,9}){3})\$[A-Za-z0-9]{1,64}\$[0-9a-f]{32,128}"
+    r"|\$(?:pbkdf2(?:-sha[0-9]{1,3})?\$[0-9]{1,9}|(?:scrypt|bcrypt-sha256)\$[a-z0-9,=]{1,60})"
+    r"\$[./+A-Za-z0-9]{1,90}\$[./+A-Za-z0-9]{20,90}"
     r"|\{(?:SSHA(?:256|512)?|SMD5)\}[A-Za-z0-9+/=]{20,120}|\{(?:SHA|MD5)\}[A-Za-z0-9+/]{22,27}="
 )
 """The hash of a password: whoever has it tries words until one fits."""
-_HASH_HINTS: Final = ("$1$", "$2", "$5$", "$6$", "$y$", "$a", "_sha", "scrypt$", "scram-", "{s", "{md5}")
+_HASH_HINTS: Final = ("$1$", "$2", "$5$", "$6$", "$y$", "$a", "pbkdf2", "crypt", "scram-", "{s", "{md5}")
 _LINE: Final = re.compile(
     r"(?im)^[ \t]{0,40}(?:-[ \t]{1,4})?[\w.-]{0,40}(?:password|passwd):[ \t]{1,8}(?!pass|pwd)"
     r"([^\s\"'`,;<>(){}\[\]\\]{6,100})[ \t\r]*$"
@@ -143,7 +147,7 @@ _WITHOUT_DIGIT: Final[tuple[tuple[re.Pattern[str], tuple[str, ...]], ...]] = (
 """The same for passwords that need no digit."""
 _NO_PASSWORD: Final = re.compile(
     r"(?i)pass|pwd|example|your|change|dummy|test|value|string|required|optional|undefined|default|placeholder"
-    r"|replace|abled$|unknown|missing|not.?set|invalid|incorrect|wrong|reset|credential|kennwort|^postgres$"
+    r"|replace|abled$|unknown|missing|not.?set|invalid|incorrect|wrong|reset|credential|kennwort|^postgres$|^SecretStr$"
 )
 """A name or a description in place of a password."""
 _NAMES: Final = ("token", "secret", "credential")

@@ -6,7 +6,9 @@ import json
 import logging
 import socket
 import threading
+import tracemalloc
 
+import msgspec
 import pytest
 from recording_upstream import (
     LIMIT,
@@ -579,6 +581,25 @@ def test_a_stream_whose_event_does_not_end_fills_no_memory():
     reader.feed(b"\n\n")
     reader.feed(b'data: {"usage": {"prompt_tokens": 7}}\n\n')
     assert reader.finish() == {"usage": {"prompt_tokens": 7}}
+
+
+def test_tiny_messages_fill_no_memory():
+    """What an entry takes beside its text counts as well, so that the bound holds for `{"content": "a"}`."""
+    memo_module = importlib.import_module("refold.gateway.history.memo")
+    chat = importlib.import_module("refold.formats").get("openai")
+    call = '{"id": "%d", "type": "function", "function": {"name": "f", "arguments": "{}"}}'
+    shapes = '{"role": "user", "content": "%d"}', f'{{"role": "assistant", "tool_calls": [{call}]}}'
+    for shape in shapes:
+        memo = memo_module.MessageMemo(64 * 1024)
+        memo.read_history(chat, [msgspec.Raw(shape.encode() % 0)])  # what loads once does not count
+        tracemalloc.start()
+        try:
+            for number in range(2_500):
+                memo.read_history(chat, [msgspec.Raw(shape.encode() % number)])
+            taken, _ = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+        assert taken < 6 * 64 * 1024
 
 
 @pytest.mark.parametrize("holder", ["x_groq", "interaction"])

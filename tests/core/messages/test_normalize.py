@@ -216,6 +216,18 @@ def test_changes_are_counted_where_there_are_any(history, wire):
 # -- ids ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("wire", WIRES, ids=lambda wire: wire.name)
+def test_a_late_result_of_a_call_whose_id_was_used_before_takes_its_place(wire):
+    """The call has another id in the view by then; the caller knows nothing of it."""
+    begun = [user("go"), call("f", id="a"), result("a", "1"), user("on"), call("f", id="a"), user("hurry")]
+    seen = normalize(begun, shape=wire).messages
+    for before in (begun, seen):
+        late = [*before, assistant("ok"), result("a", "2"), result("a", "again"), assistant("done")]
+        done = normalize(late, shape=wire).messages
+        assert [part.text for message in done for part in message.results] == ["1", "2"]
+        assert normalize(done, shape=wire).messages is done
+
+
 def test_a_later_call_of_the_same_id_gets_a_new_one_where_ids_must_be_unique():
     history = [call("f", id="a"), result("a", "1"), call("f", id="a"), result("a", "2"), call("f", id="a")]
     done = make_call_ids_unique(history, ANTHROPIC)

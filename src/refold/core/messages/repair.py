@@ -128,19 +128,24 @@ def _drop_stand_ins(
 ) -> tuple[Sequence[Message], Links]:
     """Return the list without results of ours for calls that have another one as well, linked."""
     texts = {one.result for one in (MISSING, missing, missing.folded) if one is not None}
-    late = {result.call_id for result in links.orphans.values() if result.text not in texts}
-
-    def stays(part: Part) -> bool:
-        return not (isinstance(part, ToolResult) and part.call_id in late and part.text in texts)
-
-    if not late or all(stays(messages[index].parts[place]) for index, place in links.answers):
+    late = {at: result.call_id for at, result in links.orphans.items() if result.text not in texts}
+    answers = [messages[index].parts[place] for index, place in links.answers] if late else []
+    ours = {part.call_id: part.call_id for part in answers if type(part) is ToolResult and part.text in texts}
+    # A call whose id was used before has got a number behind it, and its late result has not.
+    ours = {name.rpartition("_")[0]: name for name in ours if name.rpartition("_")[2].isdigit()} | ours
+    late = {at: ours[name] for at, name in late.items() if name in ours}
+    if not late:
         return messages, links
-    pairs = [(message, tuple(filter(stays, message.parts))) for message in messages]
-    kept = [
-        message if left == message.parts else replace(message, parts=left)
-        for message, left in pairs
-        if left or not message.parts
-    ]
+    names, kept = set(late.values()), []
+    for index, message in enumerate(messages):
+        parts: list[Part] = []
+        for place, part in enumerate(message.parts):
+            if type(part) is not ToolResult:
+                parts.append(part)
+            elif part.call_id not in names or part.text not in texts:
+                parts.append(replace(part, call_id=late.get((index, place), part.call_id)))
+        if parts or not message.parts:
+            kept.append(message if (left := tuple(parts)) == message.parts else replace(message, parts=left))
     return kept, link(kept)
 
 

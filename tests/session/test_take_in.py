@@ -630,19 +630,43 @@ def test_a_list_in_another_format_is_refused_in_one_line_where_a_fold_changed_se
             session.prepare([{"role": "user", "content": "look"}, OPENAI_CALL])
 
 
-@pytest.mark.parametrize("changes_to", ["openai", "anthropic"])
-def test_a_list_may_change_its_format_between_two_turns(changes_to):
-    """Its last words are the same in both formats, and only those before them tell which it is."""
-    front, back = [user("look")], [reply("Seen it all now."), user("Go on.")]
+def write_look(wire):
+    """A short talk with one call of a tool, whose other words are the same in three formats."""
     result = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c3", "content": "nothing"}]}
-    used = {"role": "assistant", "content": [{"type": "tool_use", "id": "c3", "name": "look", "input": {}}]}
-    tool = {"role": "tool", "tool_call_id": "c3", "content": "nothing"}
-    lists = {"anthropic": [*front, used, result, *back], "openai": [*front, OPENAI_CALL, tool, *back]}
-    changed = [*lists.pop(changes_to), reply("Done."), user("Next.")]
+    pairs = {
+        "anthropic": [
+            {"role": "assistant", "content": [{"type": "tool_use", "id": "c3", "name": "look", "input": {}}]},
+            result,
+        ],
+        "openai": [OPENAI_CALL, {"role": "tool", "tool_call_id": "c3", "content": "nothing"}],
+        "responses": [
+            {"type": "function_call", "call_id": "c3", "name": "look", "arguments": "{}"},
+            {"type": "function_call_output", "call_id": "c3", "output": "nothing"},
+        ],
+    }
+    return [user("look"), *pairs[wire], reply("Seen it all now."), user("Go on.")]
+
+
+@pytest.mark.parametrize(
+    ("first", "changes_to"),
+    [("anthropic", "openai"), ("openai", "anthropic"), ("anthropic", "responses"), ("openai", "responses")],
+)
+@pytest.mark.parametrize("said", [[], [reply("Done."), user("Next.")]], ids=["the same", "longer"])
+def test_a_list_may_change_its_format_between_two_turns(first, changes_to, said):
+    """Its last words are the same in both formats, and only those before them tell which it is."""
+    changed = [*write_look(changes_to), *said]
     with refold.open("changed", store="memory:", window=100_000) as session:
-        session.prepare(*lists.values())
-        assert session.prepare(changed).messages == changed
-        assert [entry.said for entry in session.log(kinds=["said"])] == [1, 2, 3, 4, 5, 6, 7]
+        session.prepare(write_look(first))
+        for _ in range(2):
+            assert session.prepare(changed).messages == changed
+        assert [entry.said for entry in session.log(kinds=["said"])] == [*range(1, len(changed) + 1)]
+
+
+def test_a_list_in_another_format_than_the_session_is_opened_with_is_named():
+    with refold.open("fixed", store="memory:", window=100_000, format="anthropic") as session:
+        session.prepare(write_look("anthropic"))
+        with pytest.raises(FormatError, match="looks like responses, not anthropic: pass format='responses'"):
+            session.prepare(write_look("responses"))
 
 
 @pytest.mark.parametrize("policy", ["refold", "opal"])

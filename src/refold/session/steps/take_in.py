@@ -89,7 +89,7 @@ def take_in(state: SessionState, messages: Sequence[Any]) -> SessionFlow[bool]:
         before = _Known(known.items[:], known.as_said)  # what is known grows by the messages walked along
         walked = known.as_said and (yield from _walk_on(state, messages, fixed, len(before.items)))
         known = before if walked else None
-    if known is None and (yield from adopt_list(state, copy_item(messages[fixed:]))):
+    if known is None and (yield from _adopt(state, messages, fixed)):
         known = _find_known(state, messages, fixed, None)
     known_count = 0 if known is None else len(known.items)
     body, as_said = known or (yield from _branch_off(state, messages, fixed))
@@ -133,11 +133,16 @@ def _walk_on(state: SessionState, messages: list[Any], fixed: int, known: int) -
     return (yield from walk_on(state, new, parsed))
 
 
-def _branch_off(state: SessionState, messages: Sequence[Any], fixed: int) -> SessionFlow[_Known]:
-    """Go on from where the list differs from what is known, also in the first messages alone."""
+def _adopt(state: SessionState, messages: list[Any], fixed: int) -> SessionFlow[bool]:
+    """Take over what a provider made of the known messages; False if the list is none of it."""
     if (wire := _detect_list(state, messages)).name != state.wire.name:  # though its last words are known
         yield from fill_view(state, state.loaded.system, wire)
     formats.refuse_other(state.wire, messages)
+    return (yield from adopt_list(state, copy_item(messages[fixed:])))
+
+
+def _branch_off(state: SessionState, messages: Sequence[Any], fixed: int) -> SessionFlow[_Known]:
+    """Go on from where the list differs from what is known, also in the first messages alone."""
     copies = [copy_item(item) for item in messages]
     state.wire.parse(copies)  # raises FormatError before anything is stored
     body = copies[fixed:]

@@ -193,11 +193,19 @@ def test_a_cap_of_a_tenant_holds_over_all_its_sessions(upstream, store):
     assert len(questions(upstream)) == 1
 
 
-def test_a_model_without_a_name_is_refused_at_the_start():
+@pytest.mark.parametrize("name", ["openai:", "gemini:flash", "responses:gpt-5", "http://host/v1#model"])
+def test_a_model_that_no_upstream_of_the_caller_has_is_refused_at_the_start(name):
+    """Summaries go to the caller's upstream, in the wire of the conversation."""
     with (
         pytest.raises(refold.RefoldError, match="names no model"),
-        running_gateway(None, HistoryOptions(store="memory:", summary_model=("openai:",))),
+        running_gateway(None, HistoryOptions(store="memory:", summary_model=(name,))),
     ):
+        pass
+
+
+def test_a_name_with_a_colon_is_a_model():
+    """Servers of open models write a tag behind the name."""
+    with running_gateway(None, HistoryOptions(store="memory:", summary_model=("llama3:8b",))):
         pass
 
 

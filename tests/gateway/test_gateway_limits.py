@@ -420,6 +420,9 @@ def test_beyond_this_machine_a_token_is_needed(upstream):
         Gateway(GatewayOptions(host="0.0.0.0"))
     with pytest.raises(refold.RefoldError, match="too short"):
         Gateway(GatewayOptions(host="0.0.0.0", token="short"))
+    for odd in ("schlüssel-der-anrufer", "0123456789abcdef\udcff", "0123456789\n0123456789"):
+        with pytest.raises(refold.RefoldError, match="REFOLD_SERVE_TOKEN holds characters that no token has"):
+            Gateway(GatewayOptions(token=odd))
     token = "0123456789abcdef"
     with running_gateway(upstream, host="0.0.0.0", token=token) as gateway:
         without = post(gateway, "/v1/messages", {})

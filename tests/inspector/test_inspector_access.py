@@ -312,6 +312,8 @@ def test_beyond_this_machine_it_needs_a_token_and_tls():
         start()
     with pytest.raises(RefoldError, match="REFOLD_SERVE_INSPECT_TOKEN is too short"):
         start(token="short")
+    with pytest.raises(RefoldError, match="REFOLD_SERVE_INSPECT_TOKEN holds characters that no token has"):
+        start(token="ü" * 40)
     with pytest.raises(RefoldError, match="tls_certificate and tls_key, or say --behind-proxy"):
         start(token=TOKEN)
     with pytest.raises(RefoldError, match="name both"):

@@ -11,7 +11,7 @@ from refold.config.serve_settings import SECRET_VARIABLE
 from refold.core.compaction.policy import Policy
 from refold.errors import RefoldError
 from refold.gateway.virtual_keys import read_keys
-from refold.inspector.options import InspectorOptions, check_inspector, is_loopback
+from refold.inspector.options import InspectorOptions, check_inspector, check_token, is_loopback
 from refold.policies import presets
 from refold.stores import Store
 
@@ -144,8 +144,7 @@ def check_options(options: GatewayOptions) -> None:
             f"{options.host} can be reached from other machines: set REFOLD_SERVE_TOKEN, which callers send"
             " in the header x-refold-token, or listen on 127.0.0.1"
         )
-    if options.token and len(options.token) < _LEAST_TOKEN:
-        raise RefoldError(f"REFOLD_SERVE_TOKEN is too short: it needs {_LEAST_TOKEN} characters")
+    check_token("REFOLD_SERVE_TOKEN", options.token, _LEAST_TOKEN)
     if options.inspects:
         check_inspector(make_inspector_options(options, HistoryOptions()))
 

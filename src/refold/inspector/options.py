@@ -57,8 +57,7 @@ def check_inspector(options: InspectorOptions) -> None:
     """Refuse options with which an inspector must not start."""
     if not 0 <= options.port <= 65_535:
         raise RefoldError(f"port is {options.port}: it must be a number from 0 to 65535")
-    if options.token and len(options.token) < _LEAST_TOKEN:
-        raise RefoldError(f"{INSPECT_TOKEN_VARIABLE} is too short: it needs {_LEAST_TOKEN} characters")
+    check_token(INSPECT_TOKEN_VARIABLE, options.token, _LEAST_TOKEN)
     if bool(options.certificate) != bool(options.certificate_key):
         raise RefoldError("tls_certificate and tls_key are files that belong together: name both")
     if is_loopback(options.host):
@@ -73,6 +72,14 @@ def check_inspector(options: InspectorOptions) -> None:
             f"{options.host} can be reached from other machines, and the inspector's token could be read on"
             " its way: name tls_certificate and tls_key, or say --behind-proxy if one speaks TLS in front"
         )
+
+
+def check_token(variable: str, token: str, least: int) -> None:
+    """Refuse a token that can be guessed, and one that not every client can send."""
+    if token and len(token) < least:
+        raise RefoldError(f"{variable} is too short: it needs {least} characters")
+    if not (token.isascii() and token.isprintable()):
+        raise RefoldError(f"{variable} holds characters that no token has: take letters and digits")
 
 
 def is_loopback(host: str) -> bool:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final
 
 from refold.clients import Client, open_client
+from refold.clients.contract import BUILT_IN
 from refold.core.compaction.flow import Answer, Ask
 from refold.errors import AnswerFailed, RefoldError, StoreError, describe_fault
 from refold.gateway.http.routes import find_root
@@ -73,8 +74,9 @@ def find_summary_model(names: tuple[str, ...], wire: str) -> str:
 def check_summary_models(names: tuple[str, ...]) -> None:
     """Refuse models that cannot be asked, because they have no name or the library of clients is missing."""
     for name in names:
-        if name.rstrip(":") in _VARIABLES:
-            raise RefoldError(f"summary_model: {name!r} names no model: write openai:NAME")
+        scheme, colon, _ = name.partition(":")
+        if name.rstrip(":") in _VARIABLES or (colon and scheme in BUILT_IN.keys() - _VARIABLES):
+            raise RefoldError(f"summary_model: {name!r} names no model: write openai:NAME or anthropic:NAME")
         for wire in _UPSTREAMS:
             if model := find_summary_model((name,), wire):
                 CallerSummariser(wire, model, 1.0).close()

@@ -232,6 +232,7 @@ def test_wrong_use_is_one_line(args, one_store):
         ["unfold", FOLDED, "nofold"],
         ["diff", FOLDED, "nofold"],
         ["export", FOLDED, "a-file"],
+        ["export", FOLDED, ""],
         ["sessions", "--store", "jsonl:a-file"],
     ],
     ids=" ".join,

@@ -203,6 +203,17 @@ def test_only_into_a_new_session(tmp_path):
         session.import_from(str(tmp_path / "out"))
 
 
+def test_an_export_into_no_folder_is_refused(tmp_path, monkeypatch):
+    """An empty variable of a script must not fill the folder in which it runs."""
+    monkeypatch.chdir(tmp_path)
+    with refold.open("s", store="memory:", window=1_000) as session:
+        session.say("hello")
+        with pytest.raises(RefoldError, match="has no name"):
+            session.export("")
+        assert [*tmp_path.iterdir()] == []
+        assert session.export(".")
+
+
 def test_an_export_over_an_export_and_over_something_else(tmp_path):
     session, history, _ = folding()
     folder = tmp_path / "out"

@@ -45,6 +45,8 @@ _ITEM: Final = ("wire", "message")
 def export(state: SessionState, directory: str | os.PathLike[str], form: str) -> SessionFlow[list[str]]:
     """Write the session into a folder, new or with its earlier export, and return the names of the files."""
     refuse_unknown_form(form)
+    if not os.fspath(directory):  # `Path` takes it for the folder in which the program runs
+        raise RefoldError("the folder of an export has no name: write one, or . for this one")
     files = write_files((yield from _to_exported(state)), form)
     yield StoreCall(partial(write_export, Path(directory), files, state.name))
     return sorted(files)

@@ -37,10 +37,17 @@ def gateway(upstream):
 # -- deadlines and limits -----------------------------------------------------------------------------------
 
 
-def test_a_half_sent_header_is_closed(upstream):
-    with running_gateway(upstream, header_seconds=0.2) as gateway, connect(gateway) as connection:
-        connection.sendall(b"POST /v1/messages HTTP/1.1\r\nHost: loc")
-        assert connection.recv(10) == b""
+def test_a_half_sent_header_is_answered_and_closed(upstream):
+    """Nobody waits for an answer on a connection that has sent nothing."""
+    with (
+        running_gateway(upstream, header_seconds=0.2) as gateway,
+        connect(gateway) as idle,
+        connect(gateway) as half,
+    ):
+        half.sendall(b"POST /v1/messages HTTP/1.1\r\nHost: loc")
+        reply = read_reply(half)
+        assert (reply.status, reply.header("x-refold-error")) == (408, "header-deadline")
+        assert half.recv(10) == idle.recv(10) == b""
 
 
 def test_a_half_sent_header_is_closed_on_a_connection_that_was_answered(upstream):
@@ -54,6 +61,7 @@ def test_a_half_sent_header_is_closed_on_a_connection_that_was_answered(upstream
             connection.sendall(write_request(gateway, "GET", "/healthz", b"", []))
             assert read_reply(connection).status == 200
         half.sendall(b"POST /v1/messages HTTP/1.1\r\nHost: loc")
+        assert read_reply(half).status == 408
         assert half.recv(10) == b""
         idle.sendall(write_request(gateway, "POST", "/v1/messages", b"{}", []))
         assert read_reply(idle).status == 200

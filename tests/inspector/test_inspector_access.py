@@ -344,6 +344,7 @@ def test_a_half_sent_header_is_closed_and_a_page_that_listens_is_not(tmp_path):
             assert old.recv(65_536).startswith(b"HTTP/1.1 404")
             for connection in (new, old):
                 connection.sendall(b"GET /inspect HTTP/1.1\r\nHost: loc")
+                assert connection.recv(65_536).startswith(b"HTTP/1.1 408")
                 assert connection.recv(10) == b""
         session.say("Hello.")
         page.next_of("task")

@@ -21,6 +21,10 @@ _ENDING_SECONDS: Final = 1.0
 """Seconds that open streams get to end."""
 
 
+_TOO_SLOW: Final = (
+    b"HTTP/1.1 408 Request Timeout\r\nx-refold-error: header-deadline\r\n"
+    b"Connection: close\r\nContent-Length: 0\r\n\r\n"
+)
 _SILENT: Final = logging.Logger("refold.inspector.http")  # noqa: LOG001  # one that nobody else can configure
 """For the HTTP library, whose lines about bad requests may hold parts of headers."""
 _SILENT.disabled = True
@@ -108,7 +112,7 @@ def make_tls_context(certificate: str, key: str) -> ssl.SSLContext | None:
 class Connection(web.RequestHandler):
     """A connection of a caller; it is closed if the headers of a request do not come in time."""
 
-    __slots__ = ("_deadline", "_find_seconds", "_is_answering", "_refuse")
+    __slots__ = ("_deadline", "_find_seconds", "_has_begun", "_is_answering", "_refuse")
 
     def __init__(
         self, server: web.Server, find_seconds: Callable[[], float], refuse: Callable[[str], web.Response]
@@ -128,7 +132,8 @@ class Connection(web.RequestHandler):
             read_bufsize=2**17,
         )
         self._find_seconds, self._refuse, self._is_answering = find_seconds, refuse, False
-        self._deadline: asyncio.TimerHandle | None = loop.call_later(find_seconds(), self.force_close)
+        self._has_begun = False
+        self._deadline: asyncio.TimerHandle | None = loop.call_later(find_seconds(), self._close_late)
 
     def data_received(self, data: bytes) -> None:
         """Begin the deadline behind an answer, unless all headers came at once, as nearly always they do.
@@ -136,9 +141,16 @@ class Connection(web.RequestHandler):
         That of the first request runs already.
         """
         super().data_received(data)
+        self._has_begun = True
         if self._deadline is None and not (self._is_answering or self._messages):
             loop = asyncio.get_running_loop()
-            self._deadline = loop.call_later(self._find_seconds(), self.force_close)
+            self._deadline = loop.call_later(self._find_seconds(), self._close_late)
+
+    def _close_late(self) -> None:
+        """Close the connection, and say why if a request has begun and no answer is being written."""
+        if self._has_begun and self._waiter is not None and self.transport is not None:
+            self.transport.write(_TOO_SLOW)
+        self.force_close()
 
     def begin_answer(self) -> None:
         """End the deadline: the headers are there."""

@@ -377,7 +377,7 @@ class TestTouched:
         ours = Message("tool", (ToolResult("old#0", (Text("gone"),), name="old"),))
         assert render([old, ours])[1] == {"role": "function", "name": "old", "content": "gone"}
         nameless = Message("tool", (ToolResult("old#0", (Text("gone"),)),))
-        assert render([old, nameless])[1]["name"] == "tool"
+        assert render([old, nameless])[1]["name"] == "old"
 
     def test_dropped_reasoning_leaves_nothing_behind(self):
         message = one(CHAT[16])

@@ -20,6 +20,7 @@ from recording_upstream import (
 from test_gateway_passing import EXAMPLES, make_body
 
 import refold
+from legacy_histories import make_legacy_talk
 from refold.gateway import HistoryOptions
 
 
@@ -290,6 +291,17 @@ def test_fuzzed_bodies_arrive_to_the_byte_beside_a_store(gateway, upstream):
         reply = send(gateway, "POST", rng.choice(paths), body)
         assert (reply.status, upstream.seen[-1].body) == (200, body)
         assert reply.header("x-refold-fold") == "none"
+
+
+def test_talks_in_the_old_form_of_calls_arrive_to_the_byte_and_are_one_session(gateway, upstream, store):
+    """Calls and results without ids, and empty lists of calls."""
+    for seed in range(12):
+        talk, name = make_legacy_talk(seed, 12), f"old-{seed}"
+        for end in (5, 9, len(talk)):
+            body = json.dumps({"model": "gpt-4o", "messages": talk[:end]}).encode()
+            reply = send(gateway, "POST", "/v1/chat/completions", body, [("x-refold-session", name)])
+            assert (reply.status, upstream.seen[-1].body) == (200, body)
+        assert sizes(store)[name] == len(talk) - (talk[0]["role"] == "system")
 
 
 def test_deep_nesting_goes_through(gateway, upstream, store):

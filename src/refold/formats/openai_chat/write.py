@@ -28,7 +28,7 @@ _FIELDS: Final = ("content", "tool_calls", "results", "reasoning", "refusal", "f
 def render(messages: Sequence[Message]) -> list[Any]:
     """Write a history; untouched messages are the very objects that were read."""
     items: list[Any] = []
-    bare_ids: dict[str, bool] | None = None
+    bare_ids: dict[str, str] | None = None
     is_behind_own_reply = False
     for message in messages:
         wire = writing.own_wire(message, NAME)
@@ -59,10 +59,10 @@ def render(messages: Sequence[Message]) -> list[Any]:
     return items
 
 
-def _find_bare_ids(messages: Sequence[Message]) -> dict[str, bool]:
-    """Return the ids of calls that came without one: their results get none. True for the old form."""
+def _find_bare_ids(messages: Sequence[Message]) -> dict[str, str]:
+    """Return the ids of calls that came without one: their results get none. With a name in the old form."""
     return {
-        part.id: raw is None
+        part.id: (part.name or "tool") if raw is None else ""
         for message in messages
         if (wire := writing.own_wire(message, NAME))
         for part, raw in zip(wire.parts, wire.raws, strict=False)
@@ -70,7 +70,7 @@ def _find_bare_ids(messages: Sequence[Message]) -> dict[str, bool]:
     }
 
 
-def _rewrite(message: Message, wire: Wire, bare_ids: Mapping[str, bool]) -> list[Any]:
+def _rewrite(message: Message, wire: Wire, bare_ids: Mapping[str, str]) -> list[Any]:
     """Write a message that was read and then touched; what was not touched in it stays as it was."""
     if wire.value["role"] in ("tool", "function"):
         return _rewrite_result(message, wire, bare_ids)
@@ -117,7 +117,7 @@ def _fill_assistant_fields(item: dict[str, Any], fields: Mapping[str, list[Any]]
     """Set or remove what an assistant message has beside its content."""
     if fields["tool_calls"]:
         item["tool_calls"] = fields["tool_calls"]
-    elif item.get("tool_calls"):
+    elif item.get("tool_calls") is not None:  # OpenAI refuses an empty list
         del item["tool_calls"]
     if not fields["function_call"] and item.get("function_call") is not None:
         del item["function_call"]
@@ -137,7 +137,7 @@ def _set_name(item: dict[str, Any], name: str | None) -> None:
         del item["name"]
 
 
-def _rewrite_result(message: Message, wire: Wire, bare_ids: Mapping[str, bool]) -> list[Any]:
+def _rewrite_result(message: Message, wire: Wire, bare_ids: Mapping[str, str]) -> list[Any]:
     part = message.parts[0] if len(message.parts) == 1 else None
     was = wire.parts[0]
     if message.role != "tool" or not isinstance(part, ToolResult) or not isinstance(was, ToolResult):
@@ -153,7 +153,7 @@ def _rewrite_result(message: Message, wire: Wire, bare_ids: Mapping[str, bool]) 
     return [item]
 
 
-def _write_new(message: Message, bare_ids: Mapping[str, bool], *, native: bool) -> list[Any]:
+def _write_new(message: Message, bare_ids: Mapping[str, str], *, native: bool) -> list[Any]:
     """Write a message that was not read from this format."""
     results = [_write_result(part, bare_ids) for part in message.results]
     rest = [part for part in message.parts if not isinstance(part, ToolResult)]
@@ -216,9 +216,9 @@ def _write_function(call: ToolCall) -> dict[str, Any]:
     return {"name": call.name, "arguments": writing.arguments_as_text(call.arguments) or "{}"}
 
 
-def _write_result(result: ToolResult, bare_ids: Mapping[str, bool]) -> dict[str, Any]:
+def _write_result(result: ToolResult, bare_ids: Mapping[str, str]) -> dict[str, Any]:
     text = writing.to_plain_text(result.content)
-    if bare_ids.get(result.call_id):
-        return {"role": "function", "name": result.name or "tool", "content": text}
+    if name := bare_ids.get(result.call_id):
+        return {"role": "function", "name": result.name or name, "content": text}
     key, value = ("name", result.name) if result.call_id in bare_ids else ("tool_call_id", result.call_id)
     return {"role": "tool", **({} if value is None else {key: value}), "content": text}

@@ -168,6 +168,13 @@ class LoadedView:
         """True if a message has thinking that is bound to its place, and this JSON of it is another."""
         return has_bound(self.messages[index]) and self.bound.is_changed(index, item)
 
+    def is_mended(self, index: int, item: Any) -> bool:
+        """True if a fold has put other words for these: a result without content became an empty one."""
+        if isinstance(self.view_items[index], MessageRange):
+            return False
+        own, given = (self.wire.parse([split_cache_marks(one)[0]]) for one in (self.items[index], item))
+        return own != given
+
     def get_whole(self, index: int) -> tuple[Any, Message]:
         """Return a message with all of its thinking, as JSON and as a value."""
         return self.bound.whole.get(index) or (self.items[index], self.messages[index])

@@ -285,7 +285,9 @@ def _find_known(
     body = messages[fixed:]
     changed = None if compared is None else compared.places
     if said and (rewritten := find_rewritten(state.wire, said, body, changed)) is not None:
-        _take_rewritten(state, said, body, rewritten)
+        for place in rewritten:  # they came back in other JSON; the log keeps the first form
+            said[place] = copy_item(body[place])
+        loaded.update_items({place + 1: said[place] for place in rewritten})
         return _Known(said, as_said=True)
     sent = loaded.body
     if sent and (rewritten := find_rewritten(state.wire, sent, body)) is not None:
@@ -302,19 +304,12 @@ def _find_known(
                 loaded.fixed + place: copy_item(without_private(body[place]))
                 for place in rewritten
                 if not (folded and loaded.changes_bound(loaded.fixed + place, body[place]))
+                and not loaded.is_mended(loaded.fixed + place, body[place])
             }
         )
         return _Known(loaded.body, as_said=not folded)
     resumed = find_resumed_items(state, body)
     return None if resumed is None else _Known(resumed, as_said=False)
-
-
-def _take_rewritten(state: SessionState, said: list[Any], body: list[Any], places: Sequence[int]) -> None:
-    """Take messages that came back in other JSON as the caller has them now; the log keeps the first form."""
-    if places:
-        for place in places:
-            said[place] = copy_item(body[place])
-        state.loaded.update_items({place + 1: said[place] for place in places})
 
 
 def _holds(messages: list[Any], objects: list[Any], fixed: int) -> bool:

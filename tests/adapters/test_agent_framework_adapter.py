@@ -14,7 +14,8 @@ from agent_framework.openai import OpenAIChatCompletionClient
 
 import refold
 from refold.adapters.agent_framework import RefoldMiddleware
-from refold.adapters.agent_framework.messages import from_wire, to_wire
+from refold.adapters.agent_framework.messages import BRIDGE, from_wire, to_wire
+from refold.adapters.base import Turn
 from refold.testing import PIXEL, Provider
 
 pytestmark = [
@@ -131,6 +132,17 @@ def test_media_are_measured_as_what_they_are_and_read_again(media):
     assert refold.count(items, format="openai") < 20_000
     (again,) = from_wire(json.loads(json.dumps(items)))
     assert again.contents == sent.contents
+
+
+@pytest.mark.parametrize("name", [None, ""])
+def test_a_call_without_an_id_may_be_left_open(name):
+    """Servers on one's own machine give calls no id."""
+    call = Content.from_function_call(call_id=name, name="look", arguments="{}")
+    natives = [Message("user", ["look"]), Message("assistant", [call]), Message("user", ["go on"])]
+    session = open_refold().session("k", create=True)
+    assert Turn(session, BRIDGE, natives).prepare()[2].contents[0].call_id == ""
+    answered = Message("tool", [Content.from_function_result(call_id=name, result="Box 1 is open.")])
+    assert Turn(session, BRIDGE, [*natives[:2], answered]).prepare()[2] is answered
 
 
 def test_an_approval_is_carried():

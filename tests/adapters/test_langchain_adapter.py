@@ -599,6 +599,21 @@ def test_an_invalid_call_that_was_answered_is_in_the_log_and_sent_as_it_was(midd
     assert from_wire([item])[0].invalid_tool_calls == [bad]
 
 
+@pytest.mark.parametrize("name", [None, ""])
+def test_a_call_without_an_id_goes_with_its_result(name, middleware):
+    """Servers on one's own machine give calls no id; LangChain takes no result without one."""
+    call = {"name": "look", "args": {"n": 1}, "id": name}
+    natives = [
+        HumanMessage("look"),
+        AIMessage("", tool_calls=[call]),
+        ToolMessage("Box 1 is open.", tool_call_id=""),
+    ]
+    view = Turn(middleware.session("k", create=True), BRIDGE, natives).prepare()
+    assert all(a is b for a, b in zip(view, natives, strict=True))
+    unanswered = Turn(middleware.session("u", create=True), BRIDGE, [*natives[:2], HumanMessage("go on")])
+    assert unanswered.prepare()[2].tool_call_id == ""
+
+
 def test_calls_inside_the_content_are_said_once():
     args = {"id": "c1", "name": "look", "args": {"n": 1}}
     for block in (

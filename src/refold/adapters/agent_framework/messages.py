@@ -31,7 +31,7 @@ def to_wire(message: Message) -> list[Wire]:
             calls.append(_write_call(content))
         elif content.type == "function_result":
             results.append(
-                {"role": "tool", "tool_call_id": content.call_id, "content": _write_result(content)}
+                {"role": "tool", "tool_call_id": content.call_id or "", "content": _write_result(content)}
             )
         elif content.type not in silent:
             blocks.append(_write_block(content))
@@ -58,7 +58,8 @@ def _join_texts(blocks: list[Wire]) -> str | list[Wire]:
 def _write_call(content: Content) -> Wire:
     arguments = content.arguments
     text = arguments if isinstance(arguments, str) else json.dumps(arguments or {}, default=str)
-    return {"id": content.call_id, "type": "function", "function": {"name": content.name, "arguments": text}}
+    function = {"name": content.name, "arguments": text}
+    return {"id": content.call_id or "", "type": "function", "function": function}
 
 
 def _write_result(content: Content) -> str | list[Wire]:

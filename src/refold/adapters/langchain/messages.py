@@ -68,7 +68,7 @@ def _write_assistant(message: AIMessage) -> Wire:
         ids = _find_item_ids(content) if "call" in kinds else {}
         item["tool_calls"] = [
             {
-                "id": call["id"],
+                "id": call["id"] or "",  # as its result has it, which cannot be without an id
                 "type": "function",
                 "function": {"name": call["name"], "arguments": text},
                 **ids.get(call["id"], {}),

@@ -266,6 +266,53 @@ def test_an_agent_that_is_a_tool_is_apart_in_every_run(limit):
     assert not [item for item in said if str(item.get("content")).endswith(": hello")]
 
 
+def test_runs_at_once_on_a_new_conversation_are_one_conversation():
+    """The second run is asked while the first one awaits results, and their lists begin with other words."""
+    session = make_session()
+
+    async def work(config):
+        is_begun, is_called, is_answered = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+        @function_tool(name_override="look")
+        async def wait(n: int) -> str:
+            """Look at a value."""
+            is_called.set()
+            await is_answered.wait()
+            return f"value {n}"
+
+        async def begin_behind(data):
+            await is_begun.wait()
+            return data.model_data
+
+        async def ask_behind(data):
+            is_begun.set()
+            await is_called.wait()
+            return data.model_data
+
+        async def ask(text, input_filter):
+            own = session.run_config(replace(config, call_model_input_filter=input_filter))
+            await Runner.run(make_agent(tools=[wait]), text, session=session, run_config=own)
+            is_answered.set()
+
+        await asyncio.gather(ask("Turn 1", begin_behind), ask("Turn 2: NOTOOL", ask_behind))
+        await Runner.run(
+            make_agent(), "Turn 3: NOTOOL", session=session, run_config=session.run_config(config)
+        )
+        return await session.get_items()
+
+    with Provider(limit=WINDOW) as provider:
+        items = drive(provider, work)
+    assert {info.name for info in session.sessions.store.sessions()} == {"t:items", "t"}
+    assert session.session().stats().totals.requests == len(provider.answered) == 4
+    assert [item["content"] for item in items if item.get("role") == "user"] == [
+        "Turn 1",
+        "Turn 2: NOTOOL",
+        "Turn 3: NOTOOL",
+    ]
+    said = [entry.value for entry in session.session().log(kinds=["said"])]
+    assert said == items[: len(said)]
+
+
 def test_items_that_a_callback_puts_in_front_belong_to_the_conversation():
     session = make_session(window=100_000)
 

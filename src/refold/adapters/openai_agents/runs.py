@@ -1,6 +1,7 @@
 """What a session knows of its runner: items that it has read, and which requests are of its conversation."""
 
 from collections.abc import Iterable, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -17,6 +18,23 @@ _WORDS: Final = frozenset({"message", "reasoning"})
 """Items of an answer after which the runner does nothing more."""
 
 
+@dataclass(slots=True)
+class _Run:
+    """What is known of one run; several of one conversation may go on at once."""
+
+    opening: Any = None
+    """The first item that the model was sent."""
+    is_going_on: bool = False
+    calls: frozenset[str] = frozenset()
+    """The calls whose results the runner will bring."""
+    awaits_request: bool = False
+    """True from the beginning until the model is asked."""
+
+
+_RUN: Final[ContextVar[tuple[Any, _Run] | None]] = ContextVar("refold_run", default=None)
+"""The run that goes on in this task or has started it, and the `OwnRequests` of its conversation."""
+
+
 class OwnRequests:
     """Knows the requests of one conversation by what its runner does, not by the items that are left in them.
 
@@ -28,52 +46,55 @@ class OwnRequests:
     def __init__(self) -> None:
         self._first: Any = None
         """The first of the runner's items, as far as they were read."""
-        self._opening: Any = None
-        """The first item that the model was sent."""
-        self._is_running = False
-        self._calls: frozenset[str] = frozenset()
-        """The calls whose results the runner will bring."""
-        self._awaits_request = False
-        """True from the beginning of a run until its model is asked."""
+        self._last_run = _Run()
+        """The run that began last; a run that is resumed goes on with it."""
+
+    @property
+    def _run(self) -> _Run:
+        owner, run = _RUN.get() or (None, self._last_run)
+        return run if owner is self else self._last_run
 
     def begin_run(self, first: Any) -> None:
         """Note that the runner reads the session, whose first item is this."""
-        if first != self._first:  # the conversation begins anew
-            self._first, self._opening = first, None
-        self._is_running, self._calls = True, frozenset()
-        self._awaits_request = True
+        opening = self._last_run.opening if first == self._first else None  # else it begins anew
+        self._first = first
+        self._last_run = _Run(opening, is_going_on=True, awaits_request=True)
+        _RUN.set((self, self._last_run))
 
     def note_request(self) -> None:
         """Note that the model of the run was asked through Refold."""
-        self._awaits_request = False
+        self._run.awaits_request = False
 
     def is_bypassed(self, items: Sequence[Any]) -> bool:
         """True once if a run brings an answer, and no model was asked through Refold."""
         said = [item for item in items if isinstance(item, dict) and item.get("role") == "assistant"]
         # Answers that a program adds by itself, such as examples, have mostly no type.
         has_answer = any(item.get("type") == "message" for item in said)
-        is_bypassed = self._awaits_request and has_answer
-        self._awaits_request = self._awaits_request and not is_bypassed
+        run = self._run
+        is_bypassed = run.awaits_request and has_answer
+        run.awaits_request = run.awaits_request and not is_bypassed
         return is_bypassed
 
     def accept(self, items: Sequence[Any]) -> bool:
         """True if a list is one of the conversation's."""
-        first = items[0] if items else None
-        is_own = self._opening is None or first == self._opening or self._is_awaited(items)
+        first, run = items[0] if items else None, self._run
+        is_own = run.opening is None or first == run.opening or _is_awaited(run, items)
         if is_own:
-            self._opening = first
+            run.opening = first
         return is_own
-
-    def _is_awaited(self, items: Sequence[Any]) -> bool:
-        if not self._calls:
-            return self._is_running
-        return any(isinstance(item, dict) and item.get("call_id") in self._calls for item in items)
 
     def note_answer(self, output: Sequence[Any]) -> None:
         """Note what an answer to the conversation lets its runner do."""
         calls = (getattr(item, "call_id", None) for item in output)
-        self._calls = frozenset(call for call in calls if call)
-        self._is_running = any(item.type not in _WORDS for item in output)
+        run = self._run
+        run.calls = frozenset(call for call in calls if call)
+        run.is_going_on = any(item.type not in _WORDS for item in output)
+
+
+def _is_awaited(run: _Run, items: Sequence[Any]) -> bool:
+    if not run.calls:
+        return run.is_going_on
+    return any(isinstance(item, dict) and item.get("call_id") in run.calls for item in items)
 
 
 @dataclass(frozen=True, slots=True)

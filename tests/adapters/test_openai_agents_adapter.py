@@ -5,6 +5,7 @@ import json
 import logging
 import warnings
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -186,6 +187,22 @@ def test_an_agent_that_is_a_tool_recalls_from_its_own_conversation(streamed):
     assert provider.problems == []
     assert "value 1: a line of output" in got[0]
     assert "banana" not in got[0]
+
+
+def test_calls_of_recall_that_nobody_answers_are_forgotten():
+    """A run may be stopped before its tools are called; the last callers are still known."""
+    session = make_session()
+    inner = SimpleNamespace(session=SimpleNamespace(name="t:inner"))
+    for number in range(1000):
+        call = SimpleNamespace(type="function_call", name="recall", call_id=f"call_{number}")
+        session.end_turn(inner, [call])
+    assert len(session._askers) < 1000
+
+    async def work():
+        await (await session.asession("t:inner", create=True)).say({"role": "user", "content": "a banana"})
+        return await session.answer_recall("call_999", '{"query": "banana"}')
+
+    assert "a banana" in asyncio.run(work())
 
 
 def test_a_tool_of_a_server_may_have_the_name_of_ours():

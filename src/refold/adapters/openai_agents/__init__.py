@@ -34,6 +34,7 @@ from refold.core.compaction.policy import Policy
 from refold.errors import RefoldError, warn_caller
 from refold.session.async_session import AsyncSession
 from refold.session.events import Listener
+from refold.session.many import MAX_OPEN
 from refold.session.steps.recall import NAME
 from refold.stores import Store
 
@@ -91,7 +92,7 @@ class RefoldSession(Adapter[Model], SessionABC):
         self.own_requests = OwnRequests()
         self._known = KnownItems()
         self._askers: dict[str, str] = {}
-        """The conversations whose models call `recall`, by the ids of these calls."""
+        """The conversations of agents that are tools and call `recall`, by the ids of these calls."""
 
     def read_ask(self, ask: AskTarget | Model) -> AskTarget:
         """Return who writes summaries, which may be a model of the SDK."""
@@ -201,9 +202,12 @@ class RefoldSession(Adapter[Model], SessionABC):
         """Note the items of an answer, and who calls `recall` in it."""
         calls = [item for item in output if getattr(item, "type", None) == "function_call"]
         asked = [call.call_id for call in calls if call.name == self.recall_name]
-        self._askers |= dict.fromkeys(asked, turn.session.name)
         if turn.session.name == self.session_id:
             self.own_requests.note_answer(output)
+        else:
+            self._askers |= dict.fromkeys(asked, turn.session.name)
+            for call in list(self._askers)[:-MAX_OPEN]:  # a run that was stopped never answers
+                del self._askers[call]
 
     async def answer_recall(self, call: str, arguments: str) -> str:
         """Answer a call of `recall` from the conversation in which it was made."""

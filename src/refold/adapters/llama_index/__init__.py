@@ -291,8 +291,9 @@ def _read_tool_name(tool: Any) -> Any:
 class RefoldMemory(BaseMemory):
     """The memory of an agent: every message, read from Refold's log when a program starts again.
 
-    It cuts nothing, because the LLM that `wrap` gave makes the view. It has what the model has seen. For
-    agents that write their own thoughts into the messages (ReActAgent), use a memory of LlamaIndex.
+    It cuts nothing, because the LLM that `wrap` gave makes the view. It has what the model has seen, but no
+    system message in front: an agent puts its own there at each chat. For agents that write their own
+    thoughts into the messages (ReActAgent), use a memory of LlamaIndex.
     """
 
     key: str

@@ -30,8 +30,9 @@ from llama_index.core.workflow import Context, JsonSerializer
 from llama_index.llms.openai import OpenAI, OpenAIResponses
 
 import refold
+from refold.adapters.base import Turn
 from refold.adapters.llama_index import Refold, RefoldMemory, name_model, refolded
-from refold.adapters.llama_index.messages import from_wire, to_wire
+from refold.adapters.llama_index.messages import BRIDGE, from_wire, to_wire
 from refold.testing import Provider
 
 WINDOW = 4000
@@ -320,6 +321,28 @@ def test_a_call_with_broken_arguments_comes_back_as_it_was():
     (item,) = to_wire(ChatMessage(role="assistant", content="", additional_kwargs={"tool_calls": [call]}))
     (anew,) = from_wire([item])
     assert to_wire(anew)[0]["tool_calls"] == [call]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        {"blocks": [ToolCallBlock(tool_name="look", tool_kwargs={"n": 1})]},
+        {"additional_kwargs": {"tool_calls": [{"function": {"name": "look", "arguments": {"n": 1}}}]}},
+        {"additional_kwargs": {"tool_calls": [{"type": "tool_use", "name": "look", "input": {"n": 1}}]}},
+    ],
+    ids=["block", "ollama", "anthropic"],
+)
+def test_a_call_without_an_id_goes_with_its_result(call):
+    """Ollama and Gemini give calls no id; LlamaIndex writes the tool's name as the id of their results."""
+    natives = [
+        ChatMessage("look"),
+        ChatMessage(role="assistant", **call),
+        ChatMessage(role="tool", content="Box 1 is open.", additional_kwargs={"tool_call_id": "look"}),
+    ]
+    view = Turn(refold.open("t", store="memory:", format="openai"), BRIDGE, natives).prepare()
+    assert all(a is b for a, b in zip(view, natives, strict=True))
+    (made,) = from_wire(to_wire(natives[1]))
+    assert made.blocks[0].tool_kwargs == {"n": 1}
 
 
 def test_a_picture_whose_file_is_gone_is_named_and_one_in_a_buffer_is_kept(tmp_path):

@@ -39,7 +39,8 @@ def to_wire(message: ChatMessage) -> tuple[Wire, ...]:
     is_text = len(blocks) == 1 and isinstance(blocks[0], TextBlock)  # most are; a long history has many
     item: Wire = {"role": role, "content": blocks[0].text if is_text else _write_content(blocks)}
     if role == "tool":
-        item["tool_call_id"] = message.additional_kwargs.get("tool_call_id") or ""
+        beside = message.additional_kwargs
+        item["tool_call_id"] = beside.get("tool_call_id") or beside.get("name") or ""
     elif role == "assistant" and not (is_text and not message.additional_kwargs):
         _fill_assistant(item, message)
     return (item,)
@@ -89,9 +90,9 @@ def _fill_assistant(item: Wire, message: ChatMessage) -> None:
     called = [block for block in blocks if isinstance(block, ToolCallBlock)]
     if any(isinstance(block.tool_kwargs, str) for block in called):
         item[_TEXT_ARGUMENTS] = True
-    calls = [_write_call(block) for block in called]
+    calls = [_write_call(block.tool_call_id, block.tool_name, block.tool_kwargs) for block in called]
     # older integrations keep calls beside the blocks, as the provider's SDK gave them
-    calls = calls or [_dump(call) for call in beside.get("tool_calls") or ()]
+    calls = calls or [_write_older_call(call) for call in beside.get("tool_calls") or ()]
     if calls:
         item["tool_calls"] = calls
     thinking = [block for block in blocks if isinstance(block, ThinkingBlock)]
@@ -102,15 +103,20 @@ def _fill_assistant(item: Wire, message: ChatMessage) -> None:
         item["reasoning_content"] = "\n".join(block.content or "" for block in thinking)
 
 
-def _write_call(block: ToolCallBlock) -> Wire:
-    given = block.tool_kwargs
-    arguments = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
-    function = {"name": block.tool_name, "arguments": arguments or "{}"}
-    return {"id": block.tool_call_id or "", "type": "function", "function": function}
+def _write_call(call_id: str | None, name: str, given: Any) -> Wire:
+    """Return a call; Ollama and Gemini give it no id, and LlamaIndex names its result by the tool."""
+    arguments = given if isinstance(given, str) else json.dumps(given or {}, ensure_ascii=False)
+    return {
+        "id": call_id or name,
+        "type": "function",
+        "function": {"name": name, "arguments": arguments or "{}"},
+    }
 
 
-def _dump(call: Any) -> Wire:
-    return call if isinstance(call, dict) else call.model_dump(exclude_none=True)
+def _write_older_call(given: Any) -> Wire:
+    call = given if isinstance(given, dict) else given.model_dump(exclude_none=True)
+    function = call.get("function") or {"name": call["name"], "arguments": call.get("input")}  # Anthropic's
+    return _write_call(call.get("id"), function["name"], function.get("arguments"))
 
 
 def from_wire(items: Sequence[Wire]) -> list[ChatMessage]:

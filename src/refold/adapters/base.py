@@ -25,6 +25,7 @@ from refold.stores import Store
 
 N = TypeVar("N")
 M = TypeVar("M")
+S = TypeVar("S")
 RecallWhen: TypeAlias = OfferedWhen | Literal[False]
 Key: TypeAlias = str | Callable[[Any], str]
 
@@ -218,15 +219,14 @@ def is_listed(model: str) -> bool:
         return False
 
 
-class Turn(Generic[N]):
-    """One request of a framework: its messages in, the view to send out, the answer or the error observed.
+class _Request(Generic[N, S]):
+    """One request of a framework: its messages, and the turn of the session that they are sent in."""
 
-    `send` and `stream` do all of it. A framework that has a hook for each step calls `prepare` and `observe`.
-    """
+    own_turn: ClassVar[Callable[..., Any]]
 
     def __init__(
         self,
-        session: Session,
+        session: S,
         bridge: Bridge[N],
         natives: Sequence[N],
         *,
@@ -239,12 +239,23 @@ class Turn(Generic[N]):
         say   True to store the answer as soon as it is there, where the framework's history may be rebuilt
               from the log; else it comes with the next list
         """
-        self.session = session
+        self.session, self._say = session, say
         self._translated = bridge.translate(natives)
-        self._own = OwnTurn(
-            session, self._translated.items, {"system": system, "tools": tools or None}, is_own=True
-        )
-        self._say = say
+        beside = {"system": system, "tools": tools or None}
+        self._own: Any = self.own_turn(session, self._translated.items, beside, is_own=True)
+
+    def _translate_call(self, call: Callable[[list[N]], Any]) -> Callable[[View], Any]:
+        return lambda view: call(self._translated.restore(view))
+
+
+class Turn(_Request[N, Session]):
+    """One request of a framework: its messages in, the view to send out, the answer or the error observed.
+
+    `send` and `stream` do all of it. A framework that has a hook for each step calls `prepare` and `observe`.
+    """
+
+    own_turn = OwnTurn
+    _own: OwnTurn
 
     def prepare(self) -> list[N]:
         """Return the messages to send."""
@@ -270,29 +281,12 @@ class Turn(Generic[N]):
         own = self._own
         return turns.stream(own, self._translate_call(call), own.prepare(), say=self._say, reader=reader)
 
-    def _translate_call(self, call: Callable[[list[N]], Any]) -> Callable[[View], Any]:
-        return lambda view: call(self._translated.restore(view))
 
-
-class AsyncTurn(Generic[N]):
+class AsyncTurn(_Request[N, AsyncSession]):
     """The same in an event loop."""
 
-    def __init__(
-        self,
-        session: AsyncSession,
-        bridge: Bridge[N],
-        natives: Sequence[N],
-        *,
-        system: Any = None,
-        tools: Sequence[Any] | None = None,
-        say: bool = False,
-    ) -> None:
-        self.session = session
-        self._translated = bridge.translate(natives)
-        self._own = AsyncOwnTurn(
-            session, self._translated.items, {"system": system, "tools": tools or None}, is_own=True
-        )
-        self._say = say
+    own_turn = AsyncOwnTurn
+    _own: AsyncOwnTurn
 
     async def prepare(self) -> list[N]:
         """Return the messages to send."""
@@ -327,9 +321,6 @@ class AsyncTurn(Generic[N]):
         async with aclosing(chunks) as passed:
             async for chunk in passed:
                 yield chunk
-
-    def _translate_call(self, call: Callable[[list[N]], Any]) -> Callable[[View], Any]:
-        return lambda view: call(self._translated.restore(view))
 
 
 class UsageChunks:

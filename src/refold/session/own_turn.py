@@ -6,7 +6,7 @@ same step in which the refusal is observed.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Final, Protocol
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 from refold.core.overflow.detect import overflow
 from refold.errors import Overflow
@@ -17,6 +17,7 @@ from refold.session.state.session_state import SessionState
 from refold.session.steps.observe import observe
 from refold.session.steps.prepare import prepare
 
+S = TypeVar("S")
 _TRIES: Final = 3
 """How often a list is handed in again. Another turn can only come between while a model writes a summary."""
 
@@ -94,21 +95,20 @@ def _may_be_refusal(answer: Any) -> bool:
     return isinstance(answer, BaseException | str)
 
 
-class OwnTurn:
+class _AnyOwnTurn(Generic[S]):
     """A session for one turn, as `turns` takes it.
 
     is_own   True if nothing but the provider's client is called, so that an error is about this turn
     """
 
     def __init__(
-        self,
-        session: _Session,
-        items: Sequence[Any] | None,
-        beside: Mapping[str, Any],
-        *,
-        is_own: bool = False,
+        self, session: S, items: Sequence[Any] | None, beside: Mapping[str, Any], *, is_own: bool = False
     ) -> None:
         self._session, self._list = session, _OwnList(items, beside, is_own=is_own)
+
+
+class OwnTurn(_AnyOwnTurn[_Session]):
+    """The turn of a `Session`."""
 
     def prepare(self) -> Ready:
         """Return the view to send."""
@@ -125,18 +125,8 @@ class OwnTurn:
         return session._run_without_store(flow)  # noqa: SLF001  # as its own `observe` does
 
 
-class AsyncOwnTurn:
+class AsyncOwnTurn(_AnyOwnTurn[_AsyncSession]):
     """The same in an event loop."""
-
-    def __init__(
-        self,
-        session: _AsyncSession,
-        items: Sequence[Any] | None,
-        beside: Mapping[str, Any],
-        *,
-        is_own: bool = False,
-    ) -> None:
-        self._session, self._list = session, _OwnList(items, beside, is_own=is_own)
 
     async def prepare(self) -> Ready:
         """Return the view to send."""

@@ -20,7 +20,7 @@ from llama_index.core.llms.llm import LLM
 from llama_index.core.memory.types import BaseMemory
 from llama_index.core.tools import FunctionTool
 
-from refold.adapters.base import Adapter, AsyncTurn, RecallWhen, Turn
+from refold.adapters.base import Adapter, AsyncTurn, RecallWhen, Turn, UsageChunks
 from refold.adapters.llama_index.messages import BRIDGE, from_wire, to_wire
 from refold.calls.summariser import AskTarget
 from refold.core.compaction.flow import Answer, Ask
@@ -233,29 +233,21 @@ def _make_class(kind: Any) -> type[LLM]:
     return made
 
 
-class LastChunk:
+class LastChunk(UsageChunks):
     """Reads a stream of LlamaIndex, where each chunk holds the answer as far as it came."""
 
     def __init__(self) -> None:
+        super().__init__(lambda chunk: _find_usage(chunk) or None)
         self._last: ChatResponse | None = None
-        self._usage: Any = None
-
-    def find_refusal(self, chunk: Any) -> Any | None:  # noqa: ARG002  # LlamaIndex raises its errors
-        """Return None: a refusal is raised."""
-        return None
-
-    def is_opening(self, chunk: Any) -> bool:  # noqa: ARG002  # the first chunk has words
-        """False: nothing is held back."""
-        return False
 
     def add(self, chunk: ChatResponse) -> None:
         """Keep the chunk, and the usage where it has one."""
         self._last = chunk
-        self._usage = _find_usage(chunk) or self._usage
+        super().add(chunk)
 
     def assemble(self) -> Any:
         """Return the answer as chat completions have it."""
-        return None if self._last is None else _write_answer(self._last, self._usage)
+        return None if self._last is None else _write_answer(self._last, super().assemble())
 
 
 def read_answer(response: ChatResponse) -> Any:

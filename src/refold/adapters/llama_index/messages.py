@@ -106,11 +106,8 @@ def _fill_assistant(item: Wire, message: ChatMessage) -> None:
 def _write_call(call_id: str | None, name: str, given: Any) -> Wire:
     """Return a call; Ollama and Gemini give it no id, and LlamaIndex names its result by the tool."""
     arguments = given if isinstance(given, str) else json.dumps(given or {}, ensure_ascii=False)
-    return {
-        "id": call_id or name,
-        "type": "function",
-        "function": {"name": name, "arguments": arguments or "{}"},
-    }
+    function = {"name": name, "arguments": arguments or "{}"}
+    return {"id": call_id or name, "type": "function", "function": function}
 
 
 def _write_older_call(given: Any) -> Wire:

@@ -205,9 +205,8 @@ class RefoldSession(Adapter[Model], SessionABC):
         if turn.session.name == self.session_id:
             self.own_requests.note_answer(output)
         else:
-            self._askers |= dict.fromkeys(asked, turn.session.name)
-            for call in list(self._askers)[:-MAX_OPEN]:  # a run that was stopped never answers
-                del self._askers[call]
+            known = self._askers | dict.fromkeys(asked, turn.session.name)
+            self._askers = dict(list(known.items())[-MAX_OPEN:])  # a run that was stopped never answers
 
     async def answer_recall(self, call: str, arguments: str) -> str:
         """Answer a call of `recall` from the conversation in which it was made."""

@@ -69,9 +69,8 @@ class OwnRequests:
         """True once if a run brings an answer, and no model was asked through Refold."""
         said = [item for item in items if isinstance(item, dict) and item.get("role") == "assistant"]
         # Answers that a program adds by itself, such as examples, have mostly no type.
-        has_answer = any(item.get("type") == "message" for item in said)
         run = self._run
-        is_bypassed = run.awaits_request and has_answer
+        is_bypassed = run.awaits_request and any(item.get("type") == "message" for item in said)
         run.awaits_request = run.awaits_request and not is_bypassed
         return is_bypassed
 
@@ -85,9 +84,8 @@ class OwnRequests:
 
     def note_answer(self, output: Sequence[Any]) -> None:
         """Note what an answer to the conversation lets its runner do."""
-        calls = (getattr(item, "call_id", None) for item in output)
         run = self._run
-        run.calls = frozenset(call for call in calls if call)
+        run.calls = frozenset(filter(None, (getattr(item, "call_id", None) for item in output)))
         run.is_going_on = any(item.type not in _WORDS for item in output)
 
 

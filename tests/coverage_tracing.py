@@ -34,12 +34,17 @@ class Tracing:
         # to read the rooms takes four seconds: the report finds them read
         self._tool._get_file_reporter = functools.cache(self._tool._get_file_reporter)
         self._tool.start()
+        # the tracer locks its data at each call of a function: with the lock itself, not with a function of Python around it
+        collector = self._tool._collector
+        for locking in (collector, *collector.tracers):
+            locking.lock_data, locking.unlock_data = collector.data_lock.acquire, collector.data_lock.release
         self._tracers = sys.gettrace(), threading.gettrace()
         for room in map(importlib.import_module, ROOMS):
             for module in pkgutil.walk_packages(room.__path__, f"{room.__name__}."):
                 importlib.import_module(module.name)
         self.stop()
         self._ran = {}
+        self._wanted = {}
 
     def forget_results(self) -> None:
         """Empty the caches of the rooms that are not covered: what was asked for untraced would not run again."""
@@ -74,9 +79,14 @@ class Tracing:
             if lines <= before:
                 continue
             self._ran[name] = before | lines
+            if len(self._ran[name]) < self._wanted.get(name, 0):
+                continue
             numbers = self._tool._analyze(name).numbers
+            # what ran is pairs of lines: each is one branch at most, and two statements
+            missing = max(numbers.n_missing_branches, -(-numbers.n_missing // 2))
+            self._wanted[name] = len(self._ran[name]) + missing
             # the only place that decides for each call
-            collector.should_trace_cache[name].trace = bool(numbers.n_missing or numbers.n_missing_branches)
+            collector.should_trace_cache[name].trace = missing > 0
         if not any(found.trace for found in collector.should_trace_cache.values() if found):
             self._tracers = None, None
         self.forget_results()

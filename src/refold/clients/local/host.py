@@ -31,6 +31,8 @@ def make_parameters(runtime: Any, order: dict[str, Any]) -> Any:
     parameters.offline = True
     parameters.ui = False
     parameters.verbosity = ERRORS_ONLY
+    # to look for what fits a GPU is 0.4 of the 1.1 s CPU of a start; without one it finds nothing to change
+    parameters.fit_params = any("GPU" in device["type"].name for device in runtime.get_device_info())
     for processors in (parameters.cpuparams, parameters.cpuparams_batch):
         processors.n_threads = order["threads"]
     return parameters
@@ -47,12 +49,10 @@ def main() -> None:
     try:
         runtime = import_module("xllamacpp")
         server = runtime.Server(make_parameters(runtime, order))
-        output.write(json.dumps({"url": server.listening_address}) + "\n")
+        print(json.dumps({"url": server.listening_address}), file=output, flush=True)
     except Exception as error:  # noqa: BLE001  # whatever it is, the parent reports it
-        output.write(json.dumps({"error": f"{type(error).__name__}: {error}"}) + "\n")
-        output.flush()
+        print(json.dumps({"error": f"{type(error).__name__}: {error}"}), file=output, flush=True)
         os._exit(1)
-    output.flush()
     watch.join()  # the server runs in threads of its own for as long as this function does
 
 

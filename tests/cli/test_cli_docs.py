@@ -11,6 +11,7 @@ import os
 import re
 import shlex
 import subprocess
+from functools import cache
 
 import pytest
 from cli_running import COMMANDS, ROOT, Done, parser_of, process, run_cli
@@ -56,9 +57,10 @@ def commands(block: str) -> list[tuple[str, list[str]]]:
 
 def printed(command: str) -> list[str]:
     """What a command prints: in this process where it is refold alone, else through pipes, else through a shell."""
+    if command.startswith("refold replay examples/"):
+        return [*replayed(command)]
     if re.fullmatch(r"refold [^|>;&]*", command):
-        done = run_cli(*shlex.split(command)[1:])
-        return (done.out + done.err).splitlines()
+        return run_alone(command)
     if " | " in command and not re.search(r"[>;&$]", command):
         return piped(command.split(" | ")).splitlines()
     script = f'refold() {{ {shlex.join(forking_command())} "$@"; }}\n{command}'
@@ -66,6 +68,16 @@ def printed(command: str) -> list[str]:
         ["sh", "-c", script], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=300, check=False
     )
     return ran.stdout.decode().splitlines()
+
+
+def run_alone(command: str) -> list[str]:
+    """What the program prints without a shell, both outputs."""
+    done = run_cli(*shlex.split(command)[1:])
+    return (done.out + done.err).splitlines()
+
+
+replayed = cache(run_alone)
+"""Two pages show one replay of an example, which takes two seconds; it reads nothing else and writes nothing."""
 
 
 def piped(stages: list[str]) -> str:

@@ -37,7 +37,7 @@ def test_the_end_says_what_a_chat_needs_first(missing, extras, monkeypatch):
     monkeypatch.setattr(
         "refold.cli.commands.demo.find_spec", lambda name: None if name in missing else real(name)
     )
-    told = run_cli("demo").out.splitlines()
+    told = run_cli("demo", "--window", "200k").out.splitlines()
     assert told[-2].startswith("Next: refold chat")
     assert told[-1] == f"refold chat needs more first: pip install '.[{extras}]' in a copy of the repository"
 

@@ -6,6 +6,7 @@ import json
 import os
 import pty
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from pathlib import Path
 import pytest
 from cli_running import ANTHROPIC, LONG, PROGRAM, modules_loaded, process, saved, started, talk, terminal
 
+from forked_program import forking_command
 from sample_sizes import sample
 
 
@@ -171,7 +173,7 @@ def test_a_note_that_nobody_can_read_stops_no_work():
         ("measure a.json --model nobody-knows --json", '"window": 128000'),
         ("chat --model http://127.0.0.1:9/v1#nobody --store memory: </dev/null", ""),
     ):
-        command = f"{sys.executable} -m refold.cli {args} 2>/dev/full"
+        command = f"{shlex.join(forking_command())} {args} 2>/dev/full"
         ran = subprocess.run(["sh", "-c", command], capture_output=True, timeout=HANG, check=False)
         assert (ran.returncode, said in ran.stdout.decode()) == (0, True), args
 

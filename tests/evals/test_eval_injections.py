@@ -50,7 +50,7 @@ def test_the_judge_tells_an_instruction_from_a_quote(role, text, expected):
 
 
 def ground(count, seed=3):
-    return WorkPool(make_attacks(count, seed), _make_work(seed), (1, 3))
+    return WorkPool(make_attacks(count, seed), _make_work(seed), (1, few_or_all(2, 3)))
 
 
 @pytest.mark.few_values(2)

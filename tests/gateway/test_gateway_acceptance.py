@@ -10,6 +10,7 @@ from client_bodies import ClaudeCode
 
 import refold
 from growth import count_calls
+from sample_sizes import few_or_all
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "decisions" / "0032-gateway.md").read_text(encoding="utf-8")
@@ -64,9 +65,9 @@ def count_a_turn(session, client, steps, folds):
 
 
 def test_acceptance_12_a_turn_costs_the_same_however_many_folds_stand():
-    """Freshly parsed lists whose cache mark moves with each turn, after eight folds and after sixteen."""
+    """Freshly parsed lists whose cache mark moves with each turn, after some folds and after twice as many."""
     session = refold.open("long", store="memory:", window=20_000, format="anthropic", now=lambda: 0.0)
     client = ClaudeCode(words=300)
-    calls, steps = count_a_turn(session, client, 0, 8)
+    calls, steps = count_a_turn(session, client, 0, folds := few_or_all(4, 8))
     assert calls < 4_000  # 2,200: a millisecond or two; it was 60,000 when each turn read every fold again
-    assert count_a_turn(session, client, steps, 16)[0] <= 1.2 * calls
+    assert count_a_turn(session, client, steps, 2 * folds)[0] <= 1.2 * calls

@@ -408,7 +408,7 @@ class TestKeep:
     )
     def test_keep_tokens(self, messages):
         """So much of the newest messages is whole, and nothing between them and the summary."""
-        for keep, asked in product((700, 2_000, 5_000, 7_000), (None, model("S"))):
+        for keep, asked in sample(product((700, 2_000, 5_000, 7_000), (None, model("S"))), 5):
             outcome = compact(messages, ask=asked, keep_tokens=keep, keep_user_tokens=0)
             tail = outcome.messages[outcome.messages.index(summary_of(outcome)) + 1 :]
             assert all(new is old for new, old in zip(tail, messages[-len(tail) :], strict=True))
@@ -444,7 +444,7 @@ class TestKeep:
         """Of the words before the newest messages."""
         messages = [
             (user if n % 2 == 0 else assistant)((f"m{n} " + PROSE * 90)[: (1_200, 400)[n % 2 == 0] * 4])
-            for n in range(300)
+            for n in range(120)
         ]
         outcome = compact(messages, window=128_000, ask=model("S"))
         spoken = [
@@ -715,7 +715,7 @@ class TestSummary:
 
     def test_at_most_4096_tokens_are_asked_for(self):
         asked = model("S")
-        compact(talk(300, 400), window=128_000, ask=asked)
+        compact(talk(150, 800), window=128_000, ask=asked)
         assert asked.asked[0].max_tokens == 4_096
 
     def test_its_own_sections(self):
@@ -799,7 +799,7 @@ class TestSummary:
     def test_requests_fit_the_summariser(self):
         """Law 12."""
         asked = model("S", window=8_192)
-        compact(talk(300, 300), window=128_000, ask=asked, target=20_000)
+        compact(talk(150, 300), window=56_000, ask=asked, target=10_000)
         assert len(asked.asked) > 2
         assert all(
             refold.count(ask.text) + refold.count(ask.system) + (ask.max_tokens or 0) <= 8_192
@@ -1062,7 +1062,7 @@ class TestKnobs:
     def test_keep_user_tokens(self):
         messages = [
             (user if n % 2 == 0 else assistant)((f"m{n} " + PROSE * 30)[: (400, 40)[n % 2 == 0] * 4])
-            for n in range(200)
+            for n in range(100)
         ]
         none, some = (
             sum(message["role"] == "user" for message in outcome.messages)

@@ -227,13 +227,13 @@ def source_lines() -> Check:
     # lines and files of the surface after two more formats, outages of stores, bounded questions, trusted
     # reports, one recovery, the normal form and whole turns; then native compaction, bound thinking, the
     # search for the session of a list, the walk along stored messages, and reports in exports
-    return Check("lines", "lines in src/refold", sum(rooms.values()), (0, 90_260), listed)
+    return Check("lines", "lines in src/refold", sum(rooms.values()), (0, 90_242), listed)
 
 
 def source_files() -> Check:
     """Files of Python."""
     # the plan wanted 310; decision 20 says why this is a ratchet at what was reached, as for the lines
-    return Check("files", "files in src/refold", len(modules()), (0, 578))
+    return Check("files", "files in src/refold", len(modules()), (0, 577))
 
 
 def names_used(tree: ast.AST) -> Counter[str]:
@@ -254,7 +254,7 @@ def used_once() -> Check:
             if isinstance(node, FunctionNode) and node.name.startswith("_") and uses[node.name] == 1
         ]
     # 550 at 56,000 lines, 648 at 64,500: the share is the same
-    return Check("once", "private functions used once", len(found), (0, 965), tuple(found))
+    return Check("once", "private functions used once", len(found), (0, 958), tuple(found))
 
 
 def single_importers() -> Check:

@@ -123,8 +123,6 @@ class _Planner:
         self.divide = divide
         self.free = free
         self.largest = int(free * LARGEST_SHARE)
-        self.is_unread = len(history.sizes) - 1 not in history.actions
-        """True if the model has not answered the newest messages."""
         self.ages = _measure_ages(history, self.largest)
         self.removable = sum(history.sizes) - sum(history.sizes[at] for at in history.guarded)
         legal = history.cuts.legal
@@ -143,6 +141,11 @@ class _Planner:
         """Units in the history of the first groups, for each number of them."""
         self.firm_groups: list[int] = []
         """Groups in which one message has more that cannot be shortened than the share of a huge one."""
+
+    @property
+    def is_unread(self) -> bool:
+        """True if the model has not answered the newest messages."""
+        return len(self.history.sizes) - 1 not in self.history.actions
 
     def place_by_age(self, text_size: TextSize) -> Layout:
         """Search the highest level at which the messages and the text that stands for the rest fit."""

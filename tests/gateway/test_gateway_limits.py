@@ -602,11 +602,11 @@ def test_tiny_messages_fill_no_memory():
     shapes = '{"role": "user", "content": "%d"}', f'{{"role": "assistant", "tool_calls": [{call}]}}'
     for shape in shapes:
         memo = memo_module.MessageMemo(64 * 1024)
-        memo.read_history(chat, [msgspec.Raw(shape.encode() % 0)])  # what loads once does not count
+        memo.read_history(chat, [msgspec.Raw(shape.encode() % 0)], "")  # what loads once does not count
         tracemalloc.start()
         try:
             for number in range(2_500):
-                memo.read_history(chat, [msgspec.Raw(shape.encode() % number)])
+                memo.read_history(chat, [msgspec.Raw(shape.encode() % number)], "")
             taken, _ = tracemalloc.get_traced_memory()
         finally:
             tracemalloc.stop()

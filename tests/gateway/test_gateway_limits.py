@@ -7,6 +7,7 @@ import logging
 import socket
 import threading
 import tracemalloc
+from contextlib import ExitStack
 
 import msgspec
 import pytest
@@ -51,20 +52,23 @@ def test_a_half_sent_header_is_answered_and_closed(upstream):
 
 
 def test_a_half_sent_header_is_closed_on_a_connection_that_was_answered(upstream):
-    """A connection that sends nothing is kept meanwhile."""
-    with (
-        running_gateway(upstream, header_seconds=0.2) as gateway,
-        connect(gateway) as idle,
-        connect(gateway) as half,
-    ):
-        for connection in (idle, half):
-            connection.sendall(write_request(gateway, "GET", "/healthz", b"", []))
+    """One that begins no request is kept meanwhile: a 408 would be read as the answer to its next request."""
+    behind = {"nothing": b"", "a body that nobody read": b"rest", "an empty line": b"\r\n"}
+    with running_gateway(upstream, header_seconds=0.2) as gateway, ExitStack() as opened:
+        idle = {name: opened.enter_context(connect(gateway)) for name in behind}
+        half = opened.enter_context(connect(gateway))
+        for name, connection in {**idle, "half": half}.items():
+            size = [("Content-Length", "4")] * (behind.get(name) == b"rest")
+            connection.sendall(write_request(gateway, "GET", "/healthz", b"", size))
             assert read_reply(connection).status == 200
+        for name, connection in idle.items():
+            connection.sendall(behind[name])
         half.sendall(b"POST /v1/messages HTTP/1.1\r\nHost: loc")
         assert read_reply(half).status == 408
         assert half.recv(10) == b""
-        idle.sendall(write_request(gateway, "POST", "/v1/messages", b"{}", []))
-        assert read_reply(idle).status == 200
+        for name, connection in idle.items():
+            connection.sendall(write_request(gateway, "POST", "/v1/messages", b"{}", []))
+            assert read_reply(connection).status == 200, name
 
 
 def test_a_request_in_time_outlives_the_deadline_of_headers(upstream):

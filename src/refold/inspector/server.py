@@ -6,7 +6,7 @@ import ssl
 from collections.abc import Callable, Coroutine
 from typing import Any, Final, Self, cast
 
-from aiohttp import web
+from aiohttp import EMPTY_PAYLOAD, web
 
 from refold.errors import RefoldError
 from refold.inspector.http.answers import answer_text
@@ -19,8 +19,6 @@ _KEPT_SECONDS: Final = 75.0
 """Seconds that an unused connection of a caller is kept; a load balancer keeps its own for a minute."""
 _ENDING_SECONDS: Final = 1.0
 """Seconds that open streams get to end."""
-
-
 _TOO_SLOW: Final = (
     b"HTTP/1.1 408 Request Timeout\r\nx-refold-error: header-deadline\r\n"
     b"Connection: close\r\nContent-Length: 0\r\n\r\n"
@@ -112,7 +110,7 @@ def make_tls_context(certificate: str, key: str) -> ssl.SSLContext | None:
 class Connection(web.RequestHandler):
     """A connection of a caller; it is closed if the headers of a request do not come in time."""
 
-    __slots__ = ("_deadline", "_find_seconds", "_has_begun", "_is_answering", "_refuse")
+    __slots__ = ("_body", "_deadline", "_find_seconds", "_has_begun", "_is_answering", "_refuse")
 
     def __init__(
         self, server: web.Server, find_seconds: Callable[[], float], refuse: Callable[[str], web.Response]
@@ -132,7 +130,7 @@ class Connection(web.RequestHandler):
             read_bufsize=2**17,
         )
         self._find_seconds, self._refuse, self._is_answering = find_seconds, refuse, False
-        self._has_begun = False
+        self._body, self._has_begun = EMPTY_PAYLOAD, False
         self._deadline: asyncio.TimerHandle | None = loop.call_later(find_seconds(), self._close_late)
 
     def data_received(self, data: bytes) -> None:
@@ -140,11 +138,13 @@ class Connection(web.RequestHandler):
 
         That of the first request runs already.
         """
+        # The rest of a body that nobody read and an empty line begin no request: a client that keeps the
+        # connection would read a 408 as the answer to its next one.
+        begins = not self._is_answering and self._body.is_eof() and bool(data.strip())
         super().data_received(data)
-        self._has_begun = True
-        if self._deadline is None and not (self._is_answering or self._messages):
-            loop = asyncio.get_running_loop()
-            self._deadline = loop.call_later(self._find_seconds(), self._close_late)
+        self._has_begun = self._has_begun or begins
+        if begins and self._deadline is None and not self._messages:
+            self._deadline = self._loop.call_later(self._find_seconds(), self._close_late)
 
     def _close_late(self) -> None:
         """Close the connection, and say why if a request has begun and no answer is being written."""
@@ -163,7 +163,7 @@ class Connection(web.RequestHandler):
         self, request: web.BaseRequest, resp: web.StreamResponse, start_time: float | None
     ) -> Coroutine[Any, Any, tuple[web.StreamResponse, bool]]:
         """Send what is left of an answer; what comes now is the next request."""
-        self._is_answering = False
+        self._is_answering, self._body = False, request.content
         return super().finish_response(request, resp, start_time)
 
     def connection_lost(self, exc: BaseException | None) -> None:

@@ -192,17 +192,25 @@ def test_an_agent_that_is_a_tool_recalls_from_its_own_conversation(streamed):
 def test_calls_of_recall_that_nobody_answers_are_forgotten():
     """A run may be stopped before its tools are called; the last callers are still known."""
     session = make_session()
-    inner = SimpleNamespace(session=SimpleNamespace(name="t:inner"))
+
+    def call_recall(conversation, call_id):
+        call = SimpleNamespace(type="function_call", name="recall", call_id=call_id)
+        session.end_turn(SimpleNamespace(session=SimpleNamespace(name=conversation)), [call])
+
     for number in range(1000):
-        call = SimpleNamespace(type="function_call", name="recall", call_id=f"call_{number}")
-        session.end_turn(inner, [call])
+        call_recall("t:inner", f"call_{number}")
+    call_recall("t", "call_998")  # servers on one's own machine count the calls of each answer
     assert len(session._askers) < 1000
 
     async def work():
-        await (await session.asession("t:inner", create=True)).say({"role": "user", "content": "a banana"})
-        return await session.answer_recall("call_999", '{"query": "banana"}')
+        for conversation, fruit in (("t:inner", "a banana"), ("t", "a cherry")):
+            own = await session.asession(conversation, create=True)
+            await own.say({"role": "user", "content": fruit})
+        query = '{"query": "banana cherry"}'
+        return [await session.answer_recall(call, query) for call in ("call_998", "call_999")]
 
-    assert "a banana" in asyncio.run(work())
+    found = [[fruit in text for fruit in ("banana", "cherry")] for text in asyncio.run(work())]
+    assert found == [[False, True], [True, False]]
 
 
 def test_a_tool_of_a_server_may_have_the_name_of_ours():

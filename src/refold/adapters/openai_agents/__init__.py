@@ -92,7 +92,7 @@ class RefoldSession(Adapter[Model], SessionABC):
         self.own_requests = OwnRequests()
         self._known = KnownItems()
         self._askers: dict[str, str] = {}
-        """The conversations of agents that are tools and call `recall`, by the ids of these calls."""
+        """The conversations whose models call `recall`, by the ids of these calls, which may come again."""
 
     def read_ask(self, ask: AskTarget | Model) -> AskTarget:
         """Return who writes summaries, which may be a model of the SDK."""
@@ -204,9 +204,8 @@ class RefoldSession(Adapter[Model], SessionABC):
         asked = [call.call_id for call in calls if call.name == self.recall_name]
         if turn.session.name == self.session_id:
             self.own_requests.note_answer(output)
-        else:
-            known = self._askers | dict.fromkeys(asked, turn.session.name)
-            self._askers = dict(list(known.items())[-MAX_OPEN:])  # a run that was stopped never answers
+        known = self._askers | dict.fromkeys(asked, turn.session.name)
+        self._askers = dict(list(known.items())[-MAX_OPEN:])  # a run that was stopped never answers
 
     async def answer_recall(self, call: str, arguments: str) -> str:
         """Answer a call of `recall` from the conversation in which it was made."""

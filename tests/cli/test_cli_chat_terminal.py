@@ -58,7 +58,9 @@ def ready(terminal):
 
 def make_store(terminal):
     """Say that a store shall be made where none is."""
-    terminal.expect(r"there is no store [^?]*; make\s+a\s+new\s+one\? \[yes/no\]")
+    # how long the path is decides where the line breaks
+    question = r"\s*".join(re.escape(letter) for letter in ";makeanewone?[yes/no]")
+    terminal.expect(rf"there is no store [^?]*{question}")
     terminal.enter("yes")
 
 

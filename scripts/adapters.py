@@ -340,10 +340,17 @@ def say(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
+def _read_names(text: str) -> list[str]:
+    """Read names as the extras or as the modules spell them."""
+    return [name.strip().replace("_", "-") for name in text.split(",") if name.strip()]
+
+
 def read_options(arguments: Sequence[str] | None = None) -> Namespace:
     """Read the command line."""
     parser = ArgumentParser(description="Run the conformance suite of each adapter with its real framework.")
-    parser.add_argument("--only", default="", metavar="NAMES", help="adapters, separated by commas")
+    parser.add_argument(
+        "--only", type=_read_names, default="", metavar="NAMES", help="adapters, separated by commas"
+    )
     parser.add_argument("--oldest", action="store_true", help="the oldest version that the extra allows")
     parser.add_argument("--find-oldest", metavar="NAME", help="find the oldest version that passes")
     parser.add_argument("--since", default="0", metavar="VERSION", help="older ones are not looked at")
@@ -352,8 +359,7 @@ def read_options(arguments: Sequence[str] | None = None) -> Namespace:
     parser.add_argument("--fresh", action="store_true", help="build environments anew")
     parser.add_argument("--json", action="store_true", help="print the results")
     options = parser.parse_args(arguments)
-    named = {name for name in [*options.only.split(","), options.find_oldest or ""] if name}
-    if unknown := named - {adapter.name for adapter in ADAPTERS}:
+    if unknown := {*options.only, options.find_oldest} - {None} - {adapter.name for adapter in ADAPTERS}:
         parser.error(f"unknown: {', '.join(sorted(unknown))}; known: {', '.join(a.name for a in ADAPTERS)}")
     if options.overhead and (options.oldest or options.fast or options.find_oldest):
         parser.error("--overhead goes with --only and --fresh alone")
@@ -368,7 +374,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         oldest = search_oldest(by_name[options.find_oldest], options)
         print(oldest or "no version passes")
         return 0 if oldest else 1
-    names = [name for name in options.only.split(",") if name] or list(by_name)
+    names = options.only or list(by_name)
     results: dict[str, Any] = json.loads(_read(RESULTS)) if RESULTS.exists() else {}
     failed: list[str] = []
     for name in names:

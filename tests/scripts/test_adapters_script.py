@@ -241,3 +241,9 @@ def test_unknown_names_are_refused(capsys):
     with pytest.raises(SystemExit):
         adapters.read_options(["--only", "langchain,crew"])
     assert "unknown: crew" in capsys.readouterr().err
+
+
+def test_names_are_taken_as_modules_spell_them():
+    options = adapters.read_options(["--only", "openai_agents, llama-index"])
+    assert options.only == ["openai-agents", "llama-index"]
+    assert adapters.read_options([]).only == []

@@ -196,7 +196,7 @@ class TestSections:
         """What the model says itself weighs more than what a tool shows."""
         messages = [
             call("read_file", id="c", path="b/seen.py"),
-            result("c", "def get_user(): pass\nclass UserStore: pass"),
+            result("c", "class UserStore: pass\n" + "pass\n" * 60 + "def get_user(): pass"),
             assistant("and so it goes on. " * 300),
         ]
         assert section(told(messages), "Files") == ["- b/seen.py (read #0): get_user"]
@@ -358,7 +358,10 @@ class TestBesideWhatStays:
         messages = [
             user("Look at load_config. Never sleep."),
             call("read_file", id="a", path="src/x.py"),
-            result("a", "def load_config(): pass\ndef save_config(): pass\ndef keep_config(): pass"),
+            result(
+                "a",
+                "x: int\n" * 40 + "def load_config(): pass\ndef save_config(): pass",
+            ),
             user("Never sleep. I said load_config."),
             assistant("pad " * 900),
         ]

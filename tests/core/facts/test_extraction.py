@@ -339,7 +339,7 @@ class TestTools:
             user("<output>late</output>"),
         )
         assert told(found, "done") == [
-            ("grep -rn get_user src", "2 hits in 2 files: src/a.py:12:def get_user():"),
+            ("grep -rn get_user src", "src/a.py:12:def get_user():; src/b.py:3:put_user()"),
             ("pytest", "failed: exit code 1: 1 failed"),
         ]
         assert ("put_user", "src/b.py") in told(found, "name")

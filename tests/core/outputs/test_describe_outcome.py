@@ -66,16 +66,22 @@ class TestOutcome:
             (f"<returncode>1</returncode>\n<output>\nstart\n{TRACE}</output>", "exit code 1: KeyError: 'a'"),
             ("<returncode>1</returncode><output>a\nb\nc</output>", "exit code 1: a"),
             ("sh: foo: command not found", "sh: foo: command not found"),
-            ("[main 3bb8701] It\n 2 files changed\nnothing to commit", "3 lines: [main 3bb8701] It"),
+            ("[main 3bb8701] It\n 2 files changed\nnothing to commit", "[main 3bb8701] It"),
             ("[main (root-commit) 3bb8701] It", "[main (root-commit) 3bb8701] It"),
-            ("remote:\nTo host:x.git\n   29d0b84..3bb8701  a -> b", "3 lines: 29d0b84..3bb8701 a -> b"),
-            ("To host:x.git\n * [new branch]  a -> a\nbranch 'a' set up", "3 lines: * [new branch] a -> a"),
+            ("remote:\nTo host:x.git\n   29d0b84..3bb8701  a -> b", "29d0b84..3bb8701 a -> b"),
+            ("To host:x.git\n * [new branch]  a -> a\nbranch 'a' set up", "* [new branch] a -> a"),
             ("[main 3bb8701] It\nerror: failed to push\nhint: x", "3 lines: error: failed to push"),
-            ("abc1234..def5678  a -> a\n ! [rejected]  b -> b (old)", "2 lines: ! [rejected] b -> b (old)"),
-            ("[m abc1234] a\n 1 file changed\n[m abc1235] b\n 1 file changed", "4 lines: [m abc1235] b"),
-            ("[m abc1234] a\n 1 file changed\nJOBS\nX test in 3m", "4 lines: X test in 3m"),
-            ("[pid 1234567] run it\n[pid 1234567] killed", "2 lines: [pid 1234567] killed"),
-            ("On branch a\nnothing to commit, tree clean", "2 lines: nothing to commit, tree clean"),
+            (
+                "abc1234..def5678  a -> a\n ! [rejected]  b -> b (old)",
+                "abc1234..def5678 a -> a; ! [rejected] b -> b (old)",
+            ),
+            (
+                "[m abc1234] a\n 1 file changed\n[m abc1235] b\n 1 file changed",
+                "[m abc1234] a; [m abc1235] b",
+            ),
+            ("[m abc1234] a\n 1 file changed\nJOBS\nX test in 3m", "[m abc1234] a; JOBS; X test in 3m"),
+            ("[pid 1234567] run it\n[pid 1234567] killed", "[pid 1234567] run it; [pid 1234567] killed"),
+            ("On branch a\nnothing to commit, tree clean", "On branch a; nothing to commit, tree clean"),
             (f"start\n{TRACE}", "5 lines: KeyError: 'a'"),
             ("a b\n" * 9 + "warning: slow\n", "10 lines: warning: slow"),
             (
@@ -97,13 +103,13 @@ class TestOutcome:
                 "file updated",
             ),
             ("File created successfully at: src/a.py", "file created"),
-            ("text of a file\nthat names exit code 3", "2 lines: that names exit code 3"),
-            ("Trying to cull...\nrow 1\nSuccess: no crash!", "3 lines: Success: no crash!"),
+            ("text of a file\nthat names exit code 3", "text of a file; that names exit code 3"),
+            ("Trying to cull...\nrow 1\nSuccess: no crash!", "Trying to cull... row 1; Success: no crash!"),
             (
                 "step 1 was built\n[... 29 lines left out, 29 like it; recall #7]",
                 "30 lines: step 1 was built",
             ),
-            ("Please give exactly one action.\nOr submit.", "2 lines: Please give exactly one action."),
+            ("Please give exactly one action.\nOr submit.", "Please give exactly one action. Or submit."),
             ("Title of a page\n" + "words of it\n" * 40, "41 lines: Title of a page"),
             ("A sentence that says it.", "A sentence that says it."),
             ('{"error": "TypeError: bad"}', "error TypeError: bad"),
@@ -123,16 +129,19 @@ class TestOutcome:
             ),
             ("Ran 60 tests in 0.4s\n\nOK (skipped=2)", "Ran 60 tests in 0.4s, OK (skipped=2)"),
             ("--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n-a\n+b\n+c", "diff of 1 file, +2 -1"),
-            ("src/a.py:1:x = 1\nsrc/b.py:2:y = 1\nsrc/b.py:3:z = 1", "3 hits in 2 files: src/a.py:1:x = 1"),
-            ("10:def f():\n20:def g():", "2 hits: 10:def f():"),
+            (
+                "src/a.py:1:x = 1\nsrc/b.py:2:y = 1\nsrc/b.py:3:z = 1",
+                "src/a.py:1:x = 1; src/b.py:2:y = 1; src/b.py:3:z = 1",
+            ),
+            ("10:def f():\n20:def g():", "10:def f():; 20:def g():"),
             ("a.py\nb.py\nc.py", "3 entries: a.py, b.py, c.py"),
             ("     7\timport os\n     8\t\n     9\tdef f():\n    10\t    return 1", "4 lines: def f():"),
             (
                 "One sentence here. And more of it.\nThe next line follows.",
-                "2 lines: One sentence here. And more of it.",
+                "One sentence here. And more of it. The next line follows.",
             ),
-            ("---\nfirst words of a thing\n***", "3 lines: first words of a thing"),
-            ("---\n***\n", "2 lines: ***"),
+            ("---\nfirst words of a thing\n***", "first words of a thing"),
+            ("---\n***\n", "---; ***"),
             ('{"items": [1, 2], "status": "ok", "next": null, "more": []}', "status ok, items 1, 2"),
             ('[{"price": 3, "number": "H1"}, {"price": 3, "number": "H2"}]', "2 items: H1, H2"),
             ('[[{"city": "Oslo"}], [{"city": "Rome"}]]', "2 items: Oslo, Rome"),
@@ -218,7 +227,7 @@ class TestOutcome:
             ("<output>built</output>\n<error></error>", "built"),
             ("<error></error>", "ok, no output"),
             ("id: W1\nstatus: rejected\nreason: it has shipped\nmade: 2026-05-01", None),
-            ("made: 2026-05-01\nnever mind", "2 lines: never mind"),
+            ("made: 2026-05-01\nnever mind", "made: 2026-05-01; never mind"),
         ],
     )
     def test_what_stands_around_a_result_hides_nothing(self, text, said):
@@ -297,12 +306,53 @@ class TestOutcome:
             read_outcome('{"error": "no such user"}', failed=True).line == 'failed: {"error": "no such user"}'
         )
 
+    @pytest.mark.parametrize(
+        ("text", "said"),
+        [
+            (
+                "NAME   READY   STATUS    AGE\n"
+                + "".join(f"web-{at}   1/1     Running   {at}d\n" for at in range(9))
+                + "web-9   0/1     Pending   4d\n",
+                "10 rows, 1 unlike the others: web-9 0/1 Pending 4d",
+            ),
+            (
+                "region,sold,returned\n" + "".join(f"north_{at},{at}20,{at}1\n" for at in range(30)),
+                "30 rows of region,sold,returned: north_0,020,01; north_1,120,11; north_2,220,21; north_3,320,31; …",
+            ),
+            ("region,sold,returned\nnorth,120,11\nsouth,90,4\nwest,7,1", None),
+            ("│ name │ size │\n├──────┼──────┤\n│ a    │ 12   │\n", "name │ size; a │ 12"),
+            (" max \n-----\n  45\n(1 row)\n", "max; 45; (1 row)"),
+            (
+                "group.main: Creating...\n"
+                + "".join(f"group.main: Still creating... [{at}0s elapsed]\n" for at in range(9))
+                + "Apply complete! Resources: 1 added.",
+                "11 lines: Apply complete! Resources: 1 added.",
+            ),
+            (
+                "".join(f"src/a{at}.py:{at}1:    return load_config(path)\n" for at in range(9)),
+                "9 hits in 9 files: src/a0.py:01: return load_config(path)",
+            ),
+            ("Waiting for 1 of 2 ...\n" * 9 + "web was rolled out", "10 lines: web was rolled out"),
+        ],
+    )
+    def test_short_outputs_and_tables_tell_their_data(self, text, said):
+        """Few lines are told whole; of a table its odd rows, else the first; of progress the end."""
+        assert read_outcome(text, 100).line == (said or "; ".join(text.split("\n")))
+
+    def test_names_a_common_folder_once_and_cuts_a_word_before_it_tells_nothing(self):
+        folder = "/srv/app/db/migrations/of/the/first/year"
+        names = [f"{folder}/{at:04}_table.exs" for at in range(9)]
+        line = read_outcome("\n".join(names[:3]), 240).line
+        assert line == f"3 entries: 0000_table.exs, 0001_table.exs, 0002_table.exs in {folder}"
+        assert read_outcome("\n".join(names), 44).line == "9 entries: 0000_table.exs, 0001_table.exs, …"
+        assert read_outcome("word\n" + "x" * 200, 40).line == f"2 lines: {'x' * 29}…"
+
     def test_success_is_not_judged_by_words(self):
         """An exit code of 0 counts more than the word error in a file that was shown."""
         text = (
             "<returncode>0</returncode>\n<output>\nThe word error stands here.\nAnd nothing else.\n</output>"
         )
-        assert read_outcome(text).line == "2 lines: The word error stands here."
+        assert read_outcome(text).line == "The word error stands here. And nothing else."
 
     @given(st.text(max_size=300), st.integers(10, 200), st.booleans())
     def test_one_line_within_the_limit(self, text, limit, failed):

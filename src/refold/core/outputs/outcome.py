@@ -17,7 +17,7 @@ from refold.core.outputs.kinds import Kind, drop_numbers, recognise_kind
 from refold.core.outputs.line_plan import count_lines
 from refold.core.outputs.rank_code import find_first_signature
 from refold.core.outputs.rank_diffs import count_changes
-from refold.core.outputs.rank_lists import find_entry_name, find_hit_file
+from refold.core.outputs.rank_lists import BORDERS, TELL_ROWS
 from refold.core.outputs.trouble import (
     ASSERTION,
     COMMITTED,
@@ -65,6 +65,11 @@ _TURN: Final = re.compile(
 """A word by which a sentence says that something was not done, or not yet."""
 _RUNS: Final = frozenset({"log", "other", "tests"})
 """Kinds that a program printed about its own run; in others the word error is content."""
+_WHOLE: Final = _RUNS | {"prose", "search", "table"}
+"""Kinds of which a few short lines are told word for word; listings and diffs say more by their numbers."""
+_END_OF_SENTENCE: Final = re.compile(r"([.!?]); ")
+MARK_CHARS: Final = 4
+"""Characters that a line of an output has at least, with the mark behind it; so more lines are not joined."""
 _WROTE: Final = re.compile(
     r"(?:The )?[Ff]ile (?:\S{1,400} )?(?:has been |was )?(updated|created|edited|written|saved)\b"
 )
@@ -132,7 +137,11 @@ def read_outcome(
         trouble = min((lines[place] for place in find_warnings(lines)), key=rank_trouble, default="")
     plan = None if is_bad or kind == "tests" else parse_json(_write_fields(lines, kind) or content)
     said = plan.tell(limit_chars, action, leave_out) if plan else ""
-    said = " ".join(_TAG.sub("", said or _describe_lines(lines, kind, trouble, is_bad=is_bad)).split())
+    if not said:
+        # Joined, a line that orders something may no longer be known as one.
+        room = 0 if any(map(leave_out, lines[: limit_chars // MARK_CHARS])) else limit_chars
+        said = _describe_lines(lines, kind, trouble, room, is_bad=is_bad)
+    said = " ".join(_TAG.sub("", said).split())
     line = cut_result(f"{state}: {said}" if is_bad else said, limit_chars)
     is_harmless = code == "0" or rank_trouble(trouble) == HARMLESS
     return ActionOutcome(line, is_bad, "" if is_harmless and not is_bad else trouble.strip())
@@ -192,30 +201,35 @@ def read_result(result: ToolResult) -> str:
     return json_text(fields) if is_object else result.text
 
 
-def _describe_lines(lines: Sequence[str], kind: Kind, trouble: str, *, is_bad: bool) -> str:
+def _describe_lines(lines: Sequence[str], kind: Kind, trouble: str, room: int, *, is_bad: bool) -> str:
+    """Describe an output; `room`: characters for several of its lines, 0 where they must not be joined."""
     if kind == "tests" and (run := _describe_tests(lines)):
         return run
     if is_bad:
         return trouble or _find_telling_line(lines)
     if wrote := _WROTE.match(lines[0]):
         return f"file {wrote[1]}"
-    if kind in _RUNS and len(lines) > 1:
+    whole = _join_lines(lines, 0 if trouble or kind not in _WHOLE else room)
+    if len(lines) == 1 or whole:
+        return whole or lines[0].strip()
+    if kind in _RUNS:
         return f"{count_lines(lines)} lines: {trouble or _find_result_line(lines)}"
-    if len(lines) == 1:
-        return lines[0].strip()
     if kind == "diff":
         files, added, removed = count_changes(lines)
         return f"diff of {files} file{'' if files == 1 else 's'}, +{added} -{removed}"
-    if kind == "search":
-        found = {file for line in lines if (file := find_hit_file(line))}
-        where = f" in {len(found)} files" if len(found) > 1 else ""
-        return f"{sum(line != '--' for line in lines)} hits{where}: {lines[0].strip()}"
-    if kind == "listing":
-        names = [name for name in map(find_entry_name, lines) if name not in {".", ".."}]
-        names = [name for name in names if not name.startswith("total ")]
-        return f"{len(names)} entries: {', '.join(names[:20])}"
+    if room and kind in TELL_ROWS:
+        return TELL_ROWS[kind](lines, room)
     telling = find_first_signature(lines) if kind == "code" else _find_telling_line(lines)
     return f"{count_lines(lines)} lines: {telling}"
+
+
+def _join_lines(lines: Sequence[str], room: int) -> str:
+    """Return all lines with words as one, if nothing was cut and they fit in a line; else ""."""
+    if len(lines) * MARK_CHARS > room or any(line.startswith("[... ") for line in lines):
+        return ""
+    joined = "; ".join(" ".join(line.strip(BORDERS).split()) for line in _drop_noise(lines))
+    joined = _END_OF_SENTENCE.sub(r"\1 ", joined)
+    return joined if len(joined) <= room else ""
 
 
 def _describe_tests(lines: Sequence[str]) -> str:
@@ -248,10 +262,15 @@ def _find_result_line(lines: Sequence[str]) -> str:
 
 def _find_telling_line(lines: Sequence[str]) -> str:
     """Return the first line with words in it, and no marker of a cut."""
+    return _drop_noise(lines)[0].strip(BORDERS)
+
+
+def _drop_noise(lines: Sequence[str]) -> Sequence[str]:
+    """Return the lines with words that tell something; all lines if there is none."""
     telling = [line for line in lines if _WORD.search(line) and not line.startswith("[... ")] or lines
     if any(map(_LANDED.match, telling)):
         telling = [line for line in telling if not _GIT_NOISE.match(line)]
-    return telling[0].strip()
+    return telling
 
 
 # -- what was done ------------------------------------------------------------------------------------------
@@ -417,12 +436,16 @@ _SHOWS: Final = (
 )
 _SERVICES: Final = (
     "kubectl|oc|helm|terraform|tofu|pulumi|aws|az|gcloud|gh|glab|heroku|flyctl|vercel|netlify|systemctl|argocd"
-    "|stripe"
+    "|stripe|bd|jira"
 )
 _OPERATES: Final = (
     f"{_MAKES}|refund|start|stop|upgrade|install|uninstall|undo|drain|cordon|taint|annotate|edit|comment|review"
-    "|reopen|put|rm|mv|cp|sync|import"
+    "|reopen|put|rm|mv|cp|sync|import|restore|reboot|attach|detach|associate|promote|resume|suspend|label|expose"
 )
+_NAMES_PLACE: Final = (
+    "-[nCcRgp]|--(?:namespace|context|kube-?context|kubeconfig|profile|region|project|repo|cluster)"
+)
+"""Options whose value names where something is done; the value itself says nothing of what is done."""
 _SQL: Final = (
     r"(?i:insert into|delete from|update [\w.\"`]{1,80} set|merge into|truncate|(?:create|drop|alter) "
     r"(?:table|view|index|database|schema|user|role))\b"
@@ -433,7 +456,9 @@ _CHANGE: Final = re.compile(
     r"|(?:docker|podman|npm|pnpm|yarn|cargo|poetry|twine|make|just)(?: (?:compose|run|image))?"
     r" (?:push|publish|upload|deploy|release)\b"
     rf"|(?:{_SERVICES})(?:\(\w{{1,20}}=[\['\"]{{0,2}}|[ ,'\"]{{1,4}})"
-    rf"(?:(?!(?:{_SHOWS})\b)[^\s;&|]{{1,80}} ){{0,3}}?(?:\w{{1,20}}:)?(?:{_OPERATES})(?=[ :'\"-]|$)"
+    rf"(?:(?:{_NAMES_PLACE}) [^\s;&|]{{1,80}} "
+    rf"|(?!(?:{_SHOWS})\b|(?:{_NAMES_PLACE}) )[^\s;&|]{{1,80}} ){{0,4}}?"
+    rf"(?:\w{{1,20}}:)?(?:{_OPERATES})(?=[ :'\"-]|$)"
     r"|curl [^;&|]{0,100}?(?:-X|--request) ?(?:POST|PUT|PATCH|DELETE)\b"
     rf"|(?:psql|mysql|mariadb|sqlite3|duckdb|bq|sqlcmd)\b[^;&|]{{0,100}}?['\"] {{0,3}}{_SQL}|{_SQL})"
     r"|(?:^|\b(?:args|action|operation|op|subcommand)=)[\['\"]{0,2}"
@@ -475,6 +500,8 @@ def cut_words(text: str, limit_chars: int) -> str:
         return well_formed(line)
     room = boundary_before(line, max(0, limit_chars - len(" …")))
     gap = line.rfind(" ", 0, room + 1)
-    # The last word leaves whole, as it may be a path; a single long word is cut.
-    kept = line[:gap].rstrip() + " …" if gap > 0 else line[:room] + "…"
+    # The last word leaves whole, as it may be a path; a single long word is cut, and one that all before it
+    # only leads to.
+    says_more = gap > 0 and not line[:gap].endswith(":")
+    kept = line[:gap].rstrip() + " …" if says_more else line[:room] + "…"
     return well_formed(kept)[: max(0, limit_chars)]

@@ -31,6 +31,8 @@ _STATEMENT: Final = re.compile(
     r"|\s{0,80}[\w.\[\]'\"]{1,80}(?:: [\w\[\], |.]{1,60})? [+\-*/|]?= \S|\s{2,80}\S"
 )
 _STATEMENT_ENDS: Final = ("{", "}", "(", ")", ";", ":", ",", "[", "]", "=", "\\")
+_REMARK_END: Final = re.compile(r"\S \[[^\]\n]{1,80}\]$")
+"""The end of a line in which a program says how far it is: `Still creating... [10s elapsed]`."""
 _COMMENT: Final = re.compile(r"\s{0,80}(?:#(?!!)|//|/\*|\*|--\s|;;|<!--)")
 _HEADING: Final = re.compile(r"#{1,6} \S|\*\*[^*\n]{1,80}\*\*:?$|={3,80}$|-{3,80}$|\d{1,2}\. \S")
 
@@ -74,7 +76,8 @@ def is_code(lines: Sequence[str]) -> bool:
 def _is_statement(line: str) -> bool:
     # What the pattern says last, as most lines are indented.
     is_indented = line[:2].isspace() and len(line) > 1 and not line[:81].isspace()
-    return is_indented or line.rstrip().endswith(_STATEMENT_ENDS) or _STATEMENT.match(line) is not None
+    ends = line.rstrip().endswith(_STATEMENT_ENDS) and not _REMARK_END.search(line[-90:])
+    return is_indented or ends or _STATEMENT.match(line) is not None
 
 
 def _names_part(line: str) -> bool:
@@ -116,7 +119,8 @@ def is_prose(lines: Sequence[str]) -> bool:
     """True if most lines are sentences or paragraphs."""
     if "".join(lines).count(" ") < 4 * len(lines):
         return False
-    ends = sum(line.rstrip().endswith((".", "!", "?", ":", "。", "…", "**")) for line in lines)
+    texts = [line.rstrip() for line in lines]  # "Waiting ..." says how far a program is
+    ends = sum(line.endswith((".", "!", "?", ":", "。", "…", "**")) and line[-3:] != "..." for line in texts)
     headings = sum(bool(_HEADING.match(line)) for line in lines)
     return (ends + headings) * 3 >= len(lines)
 

@@ -2,8 +2,8 @@
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
-from itertools import pairwise, zip_longest
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import accumulate, pairwise, takewhile, zip_longest
 from typing import Final
 
 from refold.core.outputs.line_plan import Describe, LinePlan, end_places, has_share
@@ -155,6 +155,20 @@ _DELIMITERS: Final = ("\t", "|", ",", ";")
 _GAP: Final = re.compile(r"\S {2,}\S")
 
 
+_TITLES: Final = re.compile(
+    r"[A-Z][A-Z\d%()/_-]{0,30}(?:[ \t]{1,80}[A-Z][A-Z\d%()/_-]{0,30}){1,20}[ \t]{0,80}"
+)
+"""The header of a table as programs of operations print it: `NAME   READY   STATUS`."""
+BORDERS: Final = " \t│┃|"
+"""Signs around the rows and the fields of a table."""
+_FIELD_END: Final = re.compile(r"[ \t│┃|]{1,80}")
+_NUMBER: Final = re.compile(r"[\d.,:%/-]{0,40}(?:[smhdwkMGTi]{1,2}|ms)?")
+STATE_SHARE, ODD_SHARE = 0.6, 0.25
+"""Share of the rows that have the usual word of a column of states, and of those that may have others."""
+STATE_FIELDS: Final = 12
+"""Fields from the left in which states are looked for."""
+
+
 def is_table(lines: Sequence[str]) -> bool:
     """True if most lines have the same number of fields."""
     shown = [line for line in lines if not _is_rule(line)]
@@ -168,8 +182,8 @@ def is_table(lines: Sequence[str]) -> bool:
         common, rows = Counter(line.count(delimiter) for line in shown).most_common(1)[0]
         if common >= least and rows * 10 >= len(shown) * 9:
             return True
-    has_rule = any(_RULE.fullmatch(line) for line in lines[:4])
-    return has_rule and sum(bool(_GAP.search(line[:400])) for line in shown) * 10 >= len(shown) * 8
+    is_headed = _TITLES.fullmatch(shown[0]) or any(_RULE.fullmatch(line) for line in lines[:4])
+    return bool(is_headed) and sum(bool(_GAP.search(line[:400])) for line in shown) * 10 >= len(shown) * 8
 
 
 def _is_rule(line: str) -> bool:
@@ -177,10 +191,78 @@ def _is_rule(line: str) -> bool:
     return not line[-1:].isalnum() and _RULE.fullmatch(line) is not None
 
 
+def find_odd_rows(rows: Sequence[str]) -> list[int]:
+    """Return the places of rows that have another state than nearly all: one pod that crashes among ten."""
+    fields = [_FIELD_END.split(row.strip(BORDERS), STATE_FIELDS) for row in rows]
+    odd: set[int] = set()
+    for column in range(1, min(map(len, fields), default=0)):
+        words = [row[column] for row in fields]
+        usual, number = Counter(words).most_common(1)[0]
+        others = [place for place, word in enumerate(words) if word != usual]
+        is_state = any(map(str.isalpha, usual)) or _is_part(usual)
+        if (
+            is_state
+            and number >= STATE_SHARE * len(rows)
+            and 0 < len(others) <= max(1, ODD_SHARE * len(rows))
+        ):
+            odd.update(
+                place for place in others if _is_part(words[place]) or not _NUMBER.fullmatch(words[place])
+            )
+    return sorted(odd)
+
+
+def _is_part(word: str) -> bool:
+    """True for a number of parts of a whole, as in `0/1`."""
+    part, slash, whole = word.partition("/")
+    return bool(slash) and part.isdigit() and whole.isdigit()
+
+
+def tell_table(lines: Sequence[str], max_chars: int) -> str:
+    """Tell a table in about a line: how many rows it has, those with an odd state, else its first ones."""
+    header, *rows = [" ".join(line.strip(BORDERS).split()) for line in lines if not _is_rule(line)]
+    odd = find_odd_rows(rows)
+    head = f"{len(rows)} rows{f', {len(odd)} unlike the others' if odd else f' of {header}'}: "
+    shown = [rows[place] for place in odd] or rows
+    fitting = [
+        *takewhile(
+            lambda ends: ends <= max_chars - 3, accumulate((len(row) + 2 for row in shown), initial=len(head))
+        )
+    ]
+    text = "; ".join(shown[: max(1, len(fitting) - 1)])
+    return head + text + ("; …" if len(fitting) <= len(shown) else "")
+
+
+def tell_listing(lines: Sequence[str], _max_chars: int) -> str:
+    """Name the entries of a listing; a folder that all of them have in common is named once, behind them."""
+    names = [name for name in map(find_entry_name, lines) if name not in {".", ".."}]
+    names = [name for name in names if not name.startswith("total ")]
+    folders = {name.rpartition("/")[0] for name in names if "/" in name[:-1]}
+    folder = folders.pop() if len(folders) == 1 and len(names) > 1 else ""
+    is_shared = folder and all(name.startswith(f"{folder}/") for name in names)
+    shown = [name[len(folder) + 1 :] if is_shared else name for name in names[:20]]
+    return f"{len(names)} entries: {', '.join(shown)}{f' in {folder}' if is_shared else ''}"
+
+
+def tell_hits(lines: Sequence[str], _max_chars: int) -> str:
+    """Count the hits of a search, and name the first."""
+    found = {file for line in lines if (file := find_hit_file(line))}
+    where = f" in {len(found)} files" if len(found) > 1 else ""
+    return f"{sum(line != '--' for line in lines)} hits{where}: {lines[0].strip()}"
+
+
+TELL_ROWS: Final[Mapping[str, Callable[[Sequence[str], int], str]]] = {
+    "listing": tell_listing,
+    "search": tell_hits,
+    "table": tell_table,
+}
+"""How each kind of list is told in about a line."""
+
+
 def rank_table(lines: Sequence[str]) -> LinePlan:
-    """Rank the rows of a table: its header, the last and the first rows, rows that tell of trouble."""
+    """Rank the rows of a table: its header, rows of trouble or an odd state, the last and the first rows."""
     header = 2 if len(lines) > 2 and any(_RULE.fullmatch(line) for line in lines[1:3]) else 1
     trouble = find_failures([plain_line(line) for line in lines])
+    trouble = list(dict.fromkeys((*trouble, *(header + place for place in find_odd_rows(lines[header:])))))
     head = range(header, min(header + 3, len(lines)))
     first = (*trouble[:1], *range(header), *trouble[:3], len(lines) - 1, *head)
     return LinePlan(lines, list(dict.fromkeys((*first, *end_places(len(lines), 3, 1)))))

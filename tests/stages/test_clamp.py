@@ -242,6 +242,17 @@ def test_a_summary_of_which_only_the_frame_is_left_is_not_cut_again():
     assert clamped([summary(words)], 20) == [summary(words)]
 
 
+@pytest.mark.parametrize(("room", "is_whole"), [(1_000, True), (600, False)])
+def test_a_record_stays_where_a_named_goal_is_out_of_reach_and_the_room_is_not(room, is_whole):
+    """It said "…" and nothing else, to save tokens of a goal that was missed all the same."""
+    record = summary(
+        wrappers.wrap_summary("Order 7 was sent. " * 9, wrappers.Covered(messages=3, first=1, last=3))
+    )
+    messages = [system("x" * 300), record, user("And order 8?")]
+    done = clamped(messages, 200, target=200, fitting=room)
+    assert (done[1] == record) is is_whole
+
+
 class TestWhatWasCutBefore:
     """No text is cut twice: what is left of it would have a gap beside a gap."""
 

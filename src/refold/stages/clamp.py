@@ -46,10 +46,12 @@ class Clamp:
             return Step(note="there is no goal to clamp to")
         edits: tuple[Edit, ...] = ()
         for edits, enough in self._propose_edits(task, task.goal):
-            saved = sum(task.sizes[edit.start] - task.counter.message(edit.put[0]) for edit in edits)
-            left = sum(task.sizes) + task.counter.per_conversation - saved
-            if task.counter.tokens(left) <= enough:
+            if _measure(task, edits) <= enough:
                 break
+        else:  # where a goal is out of reach, a record without words helps nobody
+            others = tuple(edit for edit in edits if not task.messages[edit.start].is_summary)
+            is_kept = self.margin is None and _measure(task, others) <= task.fitting_tokens
+            edits = others if is_kept else edits
         note = f"{format_count(len(edits), 'message')} clamped" if edits else "nothing is left to clamp"
         return Step(edits, note)
 
@@ -136,6 +138,12 @@ class Clamp:
             texts = shorten_texts(find_texts(whole.parts[place]), height, count, shorten)
             parts[place] = replace_texts(parts[place], texts)
         return name_handle(replace(message, parts=tuple(parts)), handle)
+
+
+def _measure(task: Task, edits: tuple[Edit, ...]) -> int:
+    """Return the tokens of the history after some edits of single messages."""
+    saved = sum(task.sizes[edit.start] - task.counter.message(edit.put[0]) for edit in edits)
+    return task.counter.tokens(sum(task.sizes) + task.counter.per_conversation - saved)
 
 
 def shorten_text(text: str, height: int, counter: Counter) -> str:

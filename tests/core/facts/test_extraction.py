@@ -202,6 +202,34 @@ class TestPeople:
         assert told(facts(assistant(text)), "answer") == [("The first leaves at noon.", "")]
         assert told(facts(assistant("Would you like to buy it for $30?")), "answer") == []
 
+    @pytest.mark.parametrize(
+        ("text", "answer"),
+        [
+            ("I can gladly help you with that. Could you give me your number?", ""),
+            ("I can gladly find it for you. Please give me your number.", ""),
+            ("Dafür brauche ich zuerst die Seriennummer. Können Sie sie mir nennen?", ""),
+            (
+                "It is order W7, which cannot be changed. Shall I ask a person?",
+                "It is order W7, which cannot be changed.",
+            ),
+            (
+                "Flights of May 21 are these.\n1. H52\n   - Arrival: 01:00 EST (next day)",
+                "Flights of May 21 are these.",
+            ),
+            (
+                "I found the order K4 of yours.\n- **From:** Miami 33101, 2 bags",
+                "I found the order K4 of yours.",
+            ),
+            ("- Price: 41,000 EUR in the year 2024", "Price: 41,000 EUR in the year 2024"),
+            (
+                "Er kommt wohl am 7. März an die Packstation 144.",
+                "Er kommt wohl am 7. März an die Packstation 144.",
+            ),
+        ],
+    )
+    def test_courtesy_before_a_question_and_a_detail_of_a_list_are_no_answers(self, text, answer):
+        assert told(facts(assistant(text)), "answer") == ([(answer, "")] if answer else [])
+
     def test_reminders_of_programs_are_no_words_of_the_user(self):
         found = facts(user("Go on.<system-reminder>Always use tabs.</system-reminder>"))
         assert [fact.text for fact in found.facts if fact.kind in USER_KINDS] == ["Go on."]

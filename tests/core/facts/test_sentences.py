@@ -361,3 +361,13 @@ def test_a_sentence_goes_on_behind_a_wrapped_line():
     assert split_sentences(text)[1] == "The fix is one line in `_text`, plus a migration."
     fenced = text.replace("`_text`, plus a migration.", "```python")
     assert split_sentences(fenced)[1:] == ["The fix is one line in", "```python"]
+
+
+def test_a_day_with_a_dot_ends_no_sentence():
+    text = "Sie kommt am 7. März. Der 2. oder der 3. Zug fährt in Kapitel 4. Dort steht es."
+    assert split_sentences(text) == [
+        "Sie kommt am 7. März.",
+        "Der 2. oder der 3.",
+        "Zug fährt in Kapitel 4.",
+        "Dort steht es.",
+    ]

@@ -25,6 +25,7 @@ from refold.core.facts.lists import ListAnswer, find_listed_names, may_hold_list
 from refold.core.facts.rules_files import find_rules_reads
 from refold.core.facts.sentences import (
     LONGEST,
+    asks_back,
     classify_sentence,
     has_rule_words,
     is_decision,
@@ -75,6 +76,10 @@ LONGEST_ANSWER: Final = 240
 """Characters of such a sentence."""
 LEAST_ANSWER: Final = 24
 """Characters of an answer that tells something; shorter ones are courtesy."""
+_DETAILS: Final = re.compile(
+    r"^(?:[ \t]{1,40}(?:[-*+•]|\d{1,3}[.)]) .*|[-*+•] [^\s:][^:\n]{0,40}:\*{0,2} .*)$", re.MULTILINE
+)
+"""Lines of a list that say something of another line: those below an item, and labels with their values."""
 _ARGUMENT_CHARS: Final = 100_000
 _ARGUMENT_DEPTH: Final = 20
 """Arguments beyond these are not read; both bound the work on hostile input."""
@@ -343,12 +348,28 @@ def _count_specific(sentence: str) -> int:
 
 
 def _find_answer(text: str) -> str:
-    """Find the sentence of an answer that tells most: that with most numbers and names, else the first."""
-    sentences = [s for s in split_sentences(text[: find_cut(text, ANSWER_CHARS)]) if len(s) > LEAST_ANSWER]
-    sentences.sort(key=lambda each: -_count_specific(each[:LONGEST_ANSWER]))
-    # A question, and a line that only leads to a list, answer nothing.
-    answers = (each for each in sentences if not each.rstrip().endswith(("?", "？", ":", "：")))
-    telling = next((each for each in answers if not is_instruction(each)), "")
+    """Find the sentence of an answer that tells most: that with most numbers and names, else the first.
+
+    Lines below an item of a list, and items such as `Arrival: 01:00`, tell nothing without what stands above.
+    What asks for something tells nothing either, nor does courtesy before it: words without number or name.
+    """
+    read = text[: find_cut(text, ANSWER_CHARS)]
+    sentences = split_sentences(_DETAILS.sub("", read)) or split_sentences(read)
+    asking = [place for place, each in enumerate(sentences) if asks_back(each)]
+    found = [
+        (-_count_specific(each[:LONGEST_ANSWER]), place, each)
+        for place, each in enumerate(sentences)
+        if len(each) > LEAST_ANSWER and place not in asking and not each.rstrip().endswith((":", "："))
+    ]
+    last = asking[-1] if asking else -1
+    telling = next(
+        (
+            each
+            for count, place, each in sorted(found)
+            if (count or place > last) and not is_instruction(each)
+        ),
+        "",
+    )
     return telling if len(telling) <= LONGEST_ANSWER else f"{telling[:LONGEST_ANSWER].rpartition(' ')[0]} …"
 
 

@@ -39,6 +39,7 @@ _INITIALS: Final = re.compile(
     r"[A-Z][a-z]{1,20} [A-Z]\.)$"
 )
 """Letters that stand for words, as in U.S. and J. R. Smith, or for a name behind another: Brian K. Jones."""
+_ORDINAL: Final = re.compile(r"\w \d{1,2}\.$")
 _EMPHASIS: Final = re.compile(r"\b(?:NOT|NEVER|NO|MUST|ONLY|ALWAYS|EXACTLY|IMPORTANT|CRITICAL)\b")
 _POLITE_ENDS: Final = (", please.", ", please", ", bitte.", ", por favor.", ", per favore.", " pls")
 """Ends of a demand."""
@@ -104,7 +105,7 @@ def split_sentences(text: str) -> list[str]:
     for line in join_wrapped_lines(text).split("\n"):
         start = len(pieces)
         for piece in _split_line(line):
-            if len(pieces) > start and _ends_in_abbreviation(pieces[-1]):
+            if len(pieces) > start and _goes_on(pieces[-1], piece):
                 pieces[-1] += f" {piece.strip()}"
             else:
                 pieces.append(piece.strip().lstrip("-*•>#").strip())
@@ -120,8 +121,11 @@ def _split_line(line: str) -> Iterator[str]:
     yield line[start:]
 
 
-def _ends_in_abbreviation(text: str) -> bool:
-    """True if the dot at the end of a text ends no sentence."""
+def _goes_on(text: str, following: str) -> bool:
+    """True if the dot at the end of a text ends no sentence: that of an abbreviation, or in `am 7. März`."""
+    if _ORDINAL.search(text[-12:]):
+        word = following.partition(" ")[0].strip(".,:;!?")
+        return word[:1].islower() or word.lower() in word_lists()["months_behind_a_day"]
     may_be_initials = text[-1:] == "." and text[-2:-1].isupper()
     return text.endswith(_ABBREVIATIONS) or (may_be_initials and _INITIALS.search(text[-26:]) is not None)
 
@@ -144,6 +148,12 @@ def is_decision(sentence: str) -> bool:
 def is_promise(sentence: str) -> bool:
     """True if a sentence of a model promises something for later."""
     return has_pattern(sentence, "{}", "promise")
+
+
+def asks_back(sentence: str) -> bool:
+    """True if a sentence of a model asks its user for something."""
+    is_question = sentence.rstrip().endswith(_QUESTION_ENDS)
+    return is_question or has_pattern(sentence, r"^\W*(?:{})\b", "asks_back")
 
 
 # -- sentences of a request ---------------------------------------------------------------------------------

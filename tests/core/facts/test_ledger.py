@@ -160,6 +160,34 @@ class TestPatched:
             ledger(error, step, *(Fact("done", f"ls {n}", "ok", 5 + n) for n in range(50))).of("error") == []
         )
 
+    @pytest.mark.parametrize(
+        ("trouble", "failed", "later", "settles"),
+        [
+            (
+                "timed out",
+                "kubectl rollout status d/x --timeout=9s",
+                "kubectl scale d/x; kubectl rollout status d/x",
+                True,
+            ),
+            ("timed out", "kubectl rollout status d/x -v 2>&1 | tail -3", "kubectl rollout status d/x", True),
+            ("timed out", "kubectl rollout status d/x", "kubectl rollout status d/y", False),
+            ("timed out", "kubectl rollout status d/x", "kubectl rollout status d/x || true", False),
+            ("boom", "cd a && make", "cd a && make --quiet", True),
+            ("boom", "cd a && make", "cd b && make", False),
+            ("boom", "make a long …", "make a long …b", False),
+            ("warning: no such module", "mix gen it", "mix compile", True),
+            ("warning: no such module", "python gen.py it", "python other.py", False),
+            ("no such module", "mix gen it", "mix compile", False),
+        ],
+    )
+    def test_a_failure_is_over_when_the_same_went_well_with_more_patience(
+        self, trouble, failed, later, settles
+    ):
+        error = Fact("error", trouble, failed, 2)
+        assert ledger(error, Fact("done", later, "well", 4)).of("error") == ([] if settles else [error])
+        worse = Fact("done", later, "2 failed", 4)
+        assert ledger(error, worse).of("error") == [error]
+
     def test_an_edit_that_went_wrong_is_settled_by_another_of_the_file(self):
         wrong = Fact("error", "not found", 'edit a.py: "x" -> "y"', 1)
         assert ledger(wrong, Fact("done", 'edit a.py: "z" -> "y"', "ok", 3)).of("error") == []

@@ -61,6 +61,12 @@ _STEP: Final = re.compile(
     r"(?!.{0,2000}(?:\|\|| -(?:n|d|-(?:dry-run|abort|quit|delete|tags|help))(?!\S)))"
 )
 """What brings a repository on: where it goes well with the same operands, an earlier failure is over."""
+_PATIENCE: Final = re.compile(
+    r" --?(?:timeout|wait|retry|retries|verbose|v{1,3}|quiet|q|force|debug|no-cache)(?:[= ]\d\S{0,9}|(?= |$))"
+    r"|2>&1|\|.*$"
+)
+"""What differs when a command is tried again with more patience, and what only reads its output."""
+_WARNS: Final = re.compile(r"\W{0,4}warn(?:ing)?\b", re.IGNORECASE)
 _QUOTED: Final = re.compile(r"\"[^\"…]{0,2000}\"?|'[^'…]{0,2000}'?")
 _SCRIPT: Final = re.compile(
     r"\A(?:\S{0,200}/)?(?:python|node|ruby|perl|bash|sh)[\d.]{0,5} (\S{1,300})(?!\S|.{0,2000}(?:&&|;|\|\|))"
@@ -325,6 +331,7 @@ def _drop_settled_errors(facts: Iterable[Fact]) -> list[Fact]:
     settled: dict[str, int] = {}
     passed: list[tuple[frozenset[str], int]] = []
     taken: list[tuple[frozenset[str], int]] = []
+    tried: dict[str, int] = {}
     removed = {fact.text: fact.at for fact in left if fact.kind == "file" and fact.about == "removed"}
     for fact in left:
         is_done = fact.kind == "done" and not fact.about.startswith(FAILED)
@@ -334,7 +341,10 @@ def _drop_settled_errors(facts: Iterable[Fact]) -> list[Fact]:
         if is_done:
             # A pipe hides how a step ended; its output does not.
             steps = filter(None, _find_steps(fact.text))
-            taken += [(step, fact.at) for step in steps if not is_failure(fact.about)]
+            if not is_failure(fact.about) and not _TESTS_FAILED.search(fact.about):
+                taken += [(step, fact.at) for step in steps]
+                tries = *_name_tries(fact.text), *_name_tries(fact.text, programs=True)
+                tried |= {name: max(fact.at, tried.get(name, -1)) for name in tries}
             if TEST_SUMMARY.match(fact.about) and not _TESTS_FAILED.search(fact.about):
                 passed.append((_find_operands(fact.text), fact.at))
 
@@ -346,7 +356,10 @@ def _drop_settled_errors(facts: Iterable[Fact]) -> list[Fact]:
         steps = _find_steps(error.about)
         went_on = all(step and any(step <= other for other in later) for step in steps)
         gone = any(removed.get(script, -1) > error.at for script in _SCRIPT.findall(error.about))
-        is_over = settled[_name_action(error.about)] > error.at or went_on or gone or any(covers)
+        # The same again, with more patience; of a warning, anything that its program did well since.
+        tries = _name_tries(error.about, programs=_WARNS.match(error.text) is not None)
+        again = tries and all(tried.get(name, -1) > error.at for name in tries)
+        is_over = settled[_name_action(error.about)] > error.at or went_on or again or gone or any(covers)
         return error.about != "" and is_over
 
     return [fact for fact in left if fact.kind != "error" or not is_settled(fact)]
@@ -356,6 +369,24 @@ def _name_action(text: str) -> str:
     """Return an action without what differs when it is tried again: the lines of an edit, their number."""
     name = _WRITTEN_LINES.sub("", text)
     return name.partition(': "')[0] if name.startswith("edit ") else name
+
+
+def _name_tries(command: str, *, programs: bool = False) -> list[str]:
+    """Return the parts of a command without what differs between tries; [] where it is cut.
+
+    `programs`: of each part only its program, unless that runs a script.
+    """
+    if "…" in command or "||" in command:
+        return []
+    names, where = [], ""
+    for part in re.split("&&|;", command):
+        name = " ".join(_PATIENCE.sub("", part).split())
+        if name.startswith("cd "):
+            where = f"{name}: "
+        elif name:
+            is_program = programs and not _SCRIPT.match(name)
+            names.append(f"{where}{name.partition(' ')[0]} *" if is_program else where + name)
+    return names
 
 
 def _find_steps(command: str) -> list[frozenset[str]]:

@@ -220,6 +220,7 @@ class TestPeople:
                 "I found the order K4 of yours.\n- **From:** Miami 33101, 2 bags",
                 "I found the order K4 of yours.",
             ),
+            ("1. **The Ledger**: Maren finds a wrong sum.", "The Ledger: Maren finds a wrong sum."),
             ("- Price: 41,000 EUR in the year 2024", "Price: 41,000 EUR in the year 2024"),
             (
                 "Er kommt wohl am 7. März an die Packstation 144.",

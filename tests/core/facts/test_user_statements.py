@@ -61,6 +61,9 @@ class TestWords:
 
     def test_what_a_name_is(self):
         assert entity_kind("UserStore") == "classes"
+        assert [entity_kind(name) for name in ("MF-2025-41870", "PP5-88213-C", "s/engine_version")] == [
+            "ids"
+        ] * 2 + ["functions and variables"]
         assert entity_kind("plain") == ""
 
     def test_what_stands_in_a_text(self):

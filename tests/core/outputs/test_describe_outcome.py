@@ -8,7 +8,14 @@ from hypothesis import strategies as st
 
 from growth import assert_linear, stop_hang
 from refold import Opaque, Text, ToolResult
-from refold.core.outputs.outcome import describe_action, judge_action, read_outcome, read_result
+from refold.core.outputs.outcome import (
+    cut_result,
+    describe_action,
+    judge_action,
+    name_tool,
+    read_outcome,
+    read_result,
+)
 from refold.core.outputs.trouble import (
     PASSED_TEST,
     STRONG,
@@ -347,6 +354,36 @@ class TestOutcome:
         assert read_outcome("\n".join(names), 44).line == "9 entries: 0000_table.exs, 0001_table.exs, …"
         assert read_outcome("word\n" + "x" * 200, 40).line == f"2 lines: {'x' * 29}…"
 
+    @pytest.mark.parametrize(
+        ("text", "limit", "short"),
+        [
+            ("ok true, booking NB-9000, card PayPal", 24, "booking NB-9000, card …"),
+            ("5 rows of region;sold;returned: north;1;2; …", 20, "5 rows"),
+            ("10 rows, 1 unlike the others: web-9 0/1 Pending", 40, "10 rows, 1 unlike the others"),
+            ("5 rows of region;sold;returned: north;1;2; …", 41, "5 rows of region;sold;returned: north;1…"),
+            ("ok true, id 7", 20, "ok true, id 7"),
+        ],
+    )
+    def test_what_is_cut_short_keeps_the_id(self, text, limit, short):
+        assert cut_result(text, limit) == short
+
+    def test_a_program_is_named_by_what_it_does(self):
+        code = "import pandas as pd\nfrom x import y\nt.to_csv('/data/out.csv')"
+        assert describe_action("python", {"code": code}) == "python(code=t.to_csv('/data/out.csv'))"
+        assert describe_action("python", {"code": "import pandas"}) == "python(code=import pandas)"
+
+    @pytest.mark.parametrize(
+        ("text", "tool"),
+        [
+            ("kubectl --context a -n shop set env deploy/web A=1", "kubectl set"),
+            ("kubectl --namespace=shop get pods", "kubectl get"),
+            ("book_flight(id=7, card=c)", "book_flight"),
+            ("git push origin", "git push"),
+        ],
+    )
+    def test_a_tool_is_named_without_the_place(self, text, tool):
+        assert name_tool(text) == tool
+
     def test_success_is_not_judged_by_words(self):
         """An exit code of 0 counts more than the word error in a file that was shown."""
         text = (
@@ -526,6 +563,12 @@ class TestJudgement:
                 "aws ec2 terminate-instances --ids i-1",
                 "heroku config:set A=b",
             ),
+            *("kubectl --context a -n b scale deploy/x --replicas=0", "aws rds restore-db-instance --db x"),
+            *(
+                "kubectl --context a -n b set env deploy/x A=1",
+                "bd close web-7",
+                "systemctl --user restart x",
+            ),
             *("kubectl rollout restart deploy/x", "gh pr merge 12", "helm upgrade x y", "make deploy"),
         ],
     )
@@ -553,6 +596,7 @@ class TestJudgement:
                 "Task(description=Create tests)",
                 "TodoWrite(todos=[])",
             ),
+            *("kubectl --context a -n pay get pods", "kubectl --namespace pay logs deploy/x"),
             *("kubectl(args=get deploy web)", "kubectl rollout status deploy/x", "kubectl logs deploy/x"),
             *("run_sql(query=select 1)", 'psql -c "SELECT 1"', "aws ec2 describe-instances", "gh pr list"),
             *("kubectl apply -f a.yaml --dry-run=client", "terraform plan", "git status", "git commit -m x"),

@@ -24,7 +24,7 @@ _FILE: Final = re.compile(
 )
 _PATH: Final = re.compile(r"(?:~|\.{1,2})?/?(?:[\w.@-]{1,100}/){0,20}[\w.@-]{1,100}/?")
 _SCRIPT: Final = re.compile(
-    r"\d{0,7}s/[^/]{1,100}/.{0,200}|.{0,200}/(?:[pdg]|gp)|\.__.{0,200}|[\w.]{1,100}/\d{1,12}(?:\.\d{1,12})?"
+    r"\d{0,7}s/[^/]{1,100}(?:/.{0,200})?|.{0,200}/(?:[pdg]|gp)|\.__.{0,200}|[\w.]{1,100}/\d{1,12}(?:\.\d{1,12})?"
 )
 """What looks like a path in `sed -n '/def a/,/super().__init__/p'`, `sed 's/a.b/c/'` and `sum(a/1.25)`."""
 _ROUTE: Final = re.compile(r"/(?:api|v\d{1,2})(?:/[\w-]{1,100}){1,20}/?")
@@ -34,7 +34,10 @@ _POINTER: Final = re.compile(r'"(?:path|from)" ?: ?"(/[^"\s]{1,240})"')
 _VERSION: Final = re.compile(r"v?\d{1,5}(?:\.\d{1,6}){1,3}(?:[a-z-]{0,6}\d{0,4})?")
 _HASH: Final = re.compile(r"(?=[0-9a-f]{0,39}\d)(?=[0-9a-f]{0,39}[a-f])[0-9a-f]{7,64}")
 _UUID: Final = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
-_TICKET: Final = re.compile(r"[A-Za-z]{2,12}-\d{1,8}")
+_TICKET: Final = re.compile(
+    r"[A-Za-z]{2,12}-\d{1,8}|(?=(?:[A-Z-]{0,40}\d){3})[A-Z][A-Z\d]{1,11}(?:-[A-Z\d]{1,12}){1,4}"
+)
+"""`HARB-412`, and numbers of orders and parts such as `MF-2025-41870` and `PP5-88213-C`."""
 _DATE: Final = re.compile(r"\d{4}-\d\d-\d\d(?:T\d\d)?")
 """A day, or the part of a point in time before its first colon; its numbers name nothing."""
 _NUMBER: Final = re.compile(r"\d{4,12}")

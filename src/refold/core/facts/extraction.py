@@ -76,8 +76,9 @@ LONGEST_ANSWER: Final = 240
 """Characters of such a sentence."""
 LEAST_ANSWER: Final = 24
 """Characters of an answer that tells something; shorter ones are courtesy."""
+_BOLD: Final = re.compile(r"\*\*([^*\n]{1,200})\*\*")
 _DETAILS: Final = re.compile(
-    r"^(?:[ \t]{1,40}(?:[-*+•]|\d{1,3}[.)]) .*|[-*+•] [^\s:][^:\n]{0,40}:\*{0,2} .*)$", re.MULTILINE
+    r"^(?:[ \t]{1,40}(?:[-*+•]|\d{1,3}[.)]) .*|[-*+•] [^\s:][^:\n]{0,40}: .*)$", re.MULTILINE
 )
 """Lines of a list that say something of another line: those below an item, and labels with their values."""
 _ARGUMENT_CHARS: Final = 100_000
@@ -353,7 +354,7 @@ def _find_answer(text: str) -> str:
     Lines below an item of a list, and items such as `Arrival: 01:00`, tell nothing without what stands above.
     What asks for something tells nothing either, nor does courtesy before it: words without number or name.
     """
-    read = text[: find_cut(text, ANSWER_CHARS)]
+    read = _BOLD.sub(r"\1", text[: find_cut(text, ANSWER_CHARS)])
     sentences = split_sentences(_DETAILS.sub("", read)) or split_sentences(read)
     asking = [place for place, each in enumerate(sentences) if asks_back(each)]
     found = [

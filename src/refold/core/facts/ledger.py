@@ -66,6 +66,8 @@ _PATIENCE: Final = re.compile(
     r"|2>&1|\|.*$"
 )
 """What differs when a command is tried again with more patience, and what only reads its output."""
+_INTERPRETER: Final = re.compile(r"(\w{1,60})\((?:code|query|sql|script|source)=")
+"""A call that runs what was written for it: who makes a mistake in it writes it anew at once."""
 _WARNS: Final = re.compile(r"\W{0,4}warn(?:ing)?\b", re.IGNORECASE)
 _QUOTED: Final = re.compile(r"\"[^\"…]{0,2000}\"?|'[^'…]{0,2000}'?")
 _SCRIPT: Final = re.compile(
@@ -358,7 +360,11 @@ def _drop_settled_errors(facts: Iterable[Fact]) -> list[Fact]:
         gone = any(removed.get(script, -1) > error.at for script in _SCRIPT.findall(error.about))
         # The same again, with more patience; of a warning, anything that its program did well since.
         tries = _name_tries(error.about, programs=_WARNS.match(error.text) is not None)
-        again = tries and all(tried.get(name, -1) > error.at for name in tries)
+        again = (
+            tries
+            and (_INTERPRETER.match(error.about) or "…" not in error.about)
+            and all(tried.get(name, -1) > error.at for name in tries)
+        )
         is_over = settled[_name_action(error.about)] > error.at or went_on or again or gone or any(covers)
         return error.about != "" and is_over
 
@@ -372,14 +378,16 @@ def _name_action(text: str) -> str:
 
 
 def _name_tries(command: str, *, programs: bool = False) -> list[str]:
-    """Return the parts of a command without what differs between tries; [] where it is cut.
+    """Return the parts of a command without what differs between tries; of one that is cut, what is left.
 
     `programs`: of each part only its program, unless that runs a script.
     """
-    if "…" in command or "||" in command:
+    if tool := _INTERPRETER.match(command):
+        return [tool[1]]
+    if "||" in command:
         return []
     names, where = [], ""
-    for part in re.split("&&|;", command):
+    for part in re.split("&&|;", command.removesuffix(" …")):
         name = " ".join(_PATIENCE.sub("", part).split())
         if name.startswith("cd "):
             where = f"{name}: "

@@ -14,7 +14,7 @@ from typing import Final
 from refold.core.facts.entities import FILE, PATH, entity_kind
 from refold.core.facts.ledger import SEEN_ONLY, SETTLED, USER_KINDS, Fact, Ledger, rank_value
 from refold.core.messages.file_operations import FILE_STATE, FILES
-from refold.core.outputs.outcome import cut_result, cut_words, judge_action
+from refold.core.outputs.outcome import cut_result, cut_words, judge_action, name_tool
 from refold.core.tokens.findings import Findings
 
 Count = Callable[[str], int]
@@ -316,7 +316,7 @@ def _vary_tools(facts: Sequence[Fact]) -> list[Fact]:
     seen: Counter[str] = Counter()
     turns: list[tuple[int, Fact]] = []
     for fact in facts:
-        tool = fact.text.partition("(")[0] if _is_call(fact) else " ".join(fact.text.split()[:2])
+        tool = name_tool(fact.text)
         turns.append((seen[tool], fact))
         seen[tool] += 1
     return [fact for _, fact in sorted(turns, key=lambda turn: turn[0])]

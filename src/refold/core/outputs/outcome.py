@@ -57,6 +57,9 @@ _ODD_ESCAPE: Final = re.compile(r"\\[^\\'\"nrtxu]")
 """An escape that `repr` does not write: Python warns of it on the screen."""
 _FIELD: Final = re.compile(r"([A-Za-z][\w -]{0,40}): {1,20}(\S.*)")
 _WRAPPED: Final = ('"stdout"', '"output"', '"type"')
+SHORT_RESULT: Final = 40
+"""Characters of a result in which no row of a table has room, and an id tells more than that it went well."""
+_ROWS: Final = re.compile(r"\d{1,9} rows(?:, \d{1,9} unlike the others)?(?=:| of )")
 _TURN: Final = re.compile(
     r"\b(?:unfortunately|not|cannot|can't|couldn't|wasn't|declined|rejected|denied|refused|failed|error|unable"
     r"|waiting|awaiting|pending|requires|(?:success|ok)\W{1,3}false)(?:_\w{1,40})?\b",
@@ -181,6 +184,9 @@ def cut_result(text: str, limit_chars: int) -> str:
     >>> cut_result("The wish to return order 7 of Maria Gonzales was declined by the warehouse.", 45)
     'The wish to … declined by the warehouse.'
     """
+    if len(text) > limit_chars and limit_chars <= SHORT_RESULT:
+        rows = _ROWS.match(text)
+        text = rows[0] if rows else text.removeprefix("ok true, ").removeprefix("success true, ")
     turn = _TURN.search(text) if len(text) > limit_chars else None
     if turn is None or turn.end() <= limit_chars - len(" …"):
         return cut_words(text, limit_chars)
@@ -281,6 +287,9 @@ _NEW: Final = ("new_string", "new_str", "newText", "new_text", "replace", "new",
 _CONTENTS: Final = ("content", "file_text", "contents", "text", "new_source", "code")
 _STARTS: Final = ("offset", "start_line", "startLine", "start", "line")
 _ENDS: Final = ("end_line", "endLine", "end")
+_IMPORTS: Final = re.compile(
+    r"\A(?:\s{0,20}(?:import \w|from \S{1,80} import )[^\n;]{0,200}(?:[\n;]|\Z)){1,40}\s{0,20}"
+)
 _HEREDOC: Final = re.compile(r"(?<!<)<<-?\s{0,4}(['\"]?)([A-Za-z_]\w{0,40})\1")
 _TARGET: Final = re.compile(r">{1,2}\s{0,4}([^\s<>|&;]{1,300})")
 
@@ -310,6 +319,7 @@ def describe_action(name: str, arguments: Mapping[str, Any] | str, limit_chars: 
     shown: list[str] = []
     for key, value in known.items():
         text = value if isinstance(value, str) else repr(value) if value is not None else "null"
+        text = _IMPORTS.sub("", text[:READ_CHARS]) or text  # all programs begin with the same ones
         shown.append(f"{key}={cut_words(' '.join(text[: 4 * VALUE_CHARS].split()), VALUE_CHARS)}")
     return cut_words(f"{name}({', '.join(shown)})", limit_chars)
 
@@ -446,6 +456,7 @@ _NAMES_PLACE: Final = (
     "-[nCcRgp]|--(?:namespace|context|kube-?context|kubeconfig|profile|region|project|repo|cluster)"
 )
 """Options whose value names where something is done; the value itself says nothing of what is done."""
+_PLACE: Final = re.compile(rf" (?:{_NAMES_PLACE})[ =]\S{{1,80}}")
 _SQL: Final = (
     r"(?i:insert into|delete from|update [\w.\"`]{1,80} set|merge into|truncate|(?:create|drop|alter) "
     r"(?:table|view|index|database|schema|user|role))\b"
@@ -472,6 +483,16 @@ _CHANGES_NOTHING: Final = re.compile(
     r"|.{0,400}(?:--dry-run|--help|dry_run=True)"
 )
 """Work on files, which has a list of its own, and what only shows what would be done."""
+
+
+def name_tool(text: str) -> str:
+    """Name the tool of an action and what it does, without the place where that is done.
+
+    >>> name_tool("kubectl --context a -n shop scale deploy/web")
+    'kubectl scale'
+    """
+    words = _PLACE.sub("", text.partition("(")[0]).split()
+    return " ".join([word for word in words if not word.startswith("-")][:2])
 
 
 @lru_cache(maxsize=4096)

@@ -177,6 +177,28 @@ def test_going_on_from_a_view_that_was_folded_or_unfolded_since(how):
     assert again.fold or again.messages == [*view, *new]
 
 
+@pytest.mark.parametrize("system", [[], [{"role": "system", "content": "Be brief."}]])
+@pytest.mark.parametrize("policy", ["ripple", "opal", "codebuddy", "neurolink", "umwelten"])
+@pytest.mark.parametrize("reopens", [False, True])
+def test_a_view_that_begins_with_an_order_from_the_middle_is_continued(system, policy, reopens):
+    order = {"role": "developer", "content": "Answer in French."}
+    history = [user("hello"), order, *talk(30)[1:]]
+    store = refold.open_store("memory:")
+    session = opened(store=store, window=9_000, policy=policy, ask=Scripted("They talked of numbers. " * 9))
+    session.prepare([*system, *history])
+    view = session.view() if session.compact().compacted else []
+    assert view[len(system)] == order
+    session = opened(store=store, window=9_000, policy=policy) if reopens else session
+    new = [reply("more"), user("next")]
+    ready = session.prepare([*view, *new])
+    assert ready.messages == [*view, *new]
+    assert [entry.value for entry in session.log(kinds=["said"])] == [*history, *new]
+    again = [reply("and more"), user("and then")]
+    session.unfold()
+    session.prepare([*view, *new, *again])
+    assert [entry.value for entry in session.log(kinds=["said"])] == [*history, *new, *again]
+
+
 def test_truncated_history_is_answered_anew():
     with opened(window=100_000) as session:
         history = talk(5)

@@ -210,12 +210,26 @@ def _has_new_objects(state: SessionState, messages: list[Any], compared: _Compar
 
 
 def _count_system_messages(state: SessionState, messages: Sequence[Any]) -> int:
-    """Return how many system messages stand in front."""
-    fixed = state.loaded.fixed
-    start = fixed if messages[:fixed] == state.loaded.system else 0
-    while start < len(messages) and is_system(state.wire, messages[start]):
-        start += 1
-    return start
+    """Return how many system messages stand in front, without those that a view begins with.
+
+    A fold may take all that stood before a system message that came in the middle.
+    """
+    wire, caller, fixed = state.wire, state.caller, state.loaded.fixed
+    first = fixed if messages[:fixed] == state.loaded.system else 0
+    count = first + _count_leading(wire, messages[first:])
+    if count == first:
+        return count
+    views = [*caller.sent_views.values(), *filter(None, [caller.resumed_view])]
+    for items in (state.loaded.body, *(view.items for view in views)):
+        own = _count_leading(wire, items)
+        start = count - own
+        if own and start >= first and find_rewritten(wire, items[: own + 1], messages[start:]) is not None:
+            return start
+    return count
+
+
+def _count_leading(wire: Format, messages: Sequence[Any]) -> int:
+    return next((at for at, item in enumerate(messages) if not is_system(wire, item)), len(messages))
 
 
 def is_system(wire: Format, item: Any) -> bool:

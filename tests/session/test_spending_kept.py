@@ -89,7 +89,7 @@ def test_what_requests_cost_is_known_on_every_branch(store):
         session.observe({"usage": {"prompt_tokens": 500_000, "completion_tokens": 0}})
         assert session.stats().spent.dollars == pytest.approx(3.0)
     with opened(store) as session:
-        assert session.stats().spent.calls == 2
+        assert session.stats().totals.requests == session.stats().spent.calls == 2
         assert session.rewind("start") == 0
         assert session.rewind("start") == 0
     with opened(store) as session:
@@ -115,8 +115,10 @@ def test_an_edited_history_refunds_no_request(store):
         session.prepare([user, answer, user])
         session.observe(report)
         session.prepare([user, {**answer, "content": "edited"}, user])
+        stats = session.stats()
     with opened(store) as session:
-        assert session.stats().spent.calls == 2
+        assert session.stats() == stats
+        assert stats.totals.requests == stats.spent.calls == 2
         session.prepare([user, {**answer, "content": "edited once more"}, user])
         session.prepare([user, answer, user])
     with opened(store) as session:

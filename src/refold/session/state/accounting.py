@@ -228,7 +228,6 @@ class Accounting:
     """Usage, spending and the circuit breaker of one session."""
 
     report: UsageReport | None = None
-    totals: Totals = Totals()
     spending: SpendingTotals = field(default_factory=SpendingTotals)
     breaker: circuit_breaker.Breaker = field(default_factory=circuit_breaker.Breaker)
     fold_sizes: dict[str, tuple[int, int]] = field(default_factory=dict)
@@ -250,6 +249,12 @@ class Accounting:
     """True if the caller was warned that system prompt and tools leave little room."""
     turned_down: int = 0
     """The number of the last message of which a summary was turned down; 0 for none."""
+
+    @property
+    def totals(self) -> Totals:
+        """Tokens of all requests: those that the sums of money count."""
+        own = self.spending.own.as_dict()
+        return Totals(requests=own["calls"], **{name: own[name] for name in Totals.__slots__[1:]})
 
     def record_breaker_event(
         self, event: circuit_breaker.BreakerEvent, at: float, began: float | None = None
@@ -320,22 +325,22 @@ class Accounting:
         known = [] if self.ask_window is None else [self.ask_window]
         self.ask_window = min(known + taught, default=None)
 
-    def replace_report(self, report: UsageReport | None, totals: Totals) -> None:
+    def replace_report(self, report: UsageReport | None) -> None:
         """Take over what the log says about usage."""
-        self.report, self.totals = report, totals
+        self.report = report
 
-    def add_usage(self, report: UsageReport, totals: Totals, own: Spent) -> None:
+    def add_usage(self, report: UsageReport, own: Spent) -> None:
         """Add a report of usage, with all sums by then."""
-        self.report, self.totals, self.doubted = report, totals, None
+        self.report, self.doubted = report, None
         self.spending = quick_replace(self.spending, own=own)
 
     def restore_doubt(self, doubted: Doubted | None) -> None:
         """Take over a report from the log that the next one may confirm; None for none."""
         self.doubted = doubted
 
-    def add_doubted_usage(self, doubted: Doubted | None, totals: Totals, own: Spent) -> None:
+    def add_doubted_usage(self, doubted: Doubted | None, own: Spent) -> None:
         """Add what a request cost whose report is not believed as its size; the next one may confirm it."""
-        self.doubted, self.totals = doubted, totals
+        self.doubted = doubted
         self.spending = quick_replace(self.spending, own=own)
 
     def invalidate_report(self) -> None:

@@ -177,7 +177,7 @@ def learn_refused_guess(state: SessionState, info: OverflowInfo) -> int:
     if learned is None:
         return 0
     guess = state.loaded.counter.guess
-    accounting.replace_report(replace(report, guess=guess, holds=False), accounting.totals)
+    accounting.replace_report(replace(report, guess=guess, holds=False))
     return learned.estimate
 
 

@@ -14,6 +14,7 @@ from refold.core.compaction.bound_thinking import has_bound
 from refold.core.log.entries import FOLDS, KINDS, MARKS, SYSTEM, Entry, Kind, to_json_text
 from refold.core.log.view import MessageRange, Replacement, View, extend_view, read_body, step
 from refold.core.messages.message import Message
+from refold.core.models.prices import Spent
 from refold.core.models.spending_limits import HOUR
 from refold.errors import Conflict, FormatError, RefoldError, StoreError
 from refold.session.drivers import SessionFlow, StoreCall
@@ -33,7 +34,6 @@ from refold.session.steps.read_entries import (
     system_items,
     usage_cost,
     usage_report,
-    usage_totals,
 )
 from refold.stores import Head, Place
 
@@ -201,7 +201,7 @@ def _add_entries(state: SessionState, added: Sequence[Entry]) -> bool:
     state.position.follow(added)
     if usages:
         _restore_reports(state, usages[: believed[0]] if believed else usages)
-        accounting.replace_report(accounting.report if believed else report, accounting.totals)
+        accounting.replace_report(accounting.report if believed else report)
         breaker = circuit_breaker.record_event(accounting.breaker, "turn", usages[0].at)
         accounting.restore_breaker(breaker)
         accounting.replace_spending(accounting.spending.restore(usages))
@@ -314,12 +314,10 @@ def _restore_reports(state: SessionState, newest: Sequence[Entry]) -> None:
         unchanged = len(usages) == len(newest)
         read = usage_report(usages[-1])
         report = replace(read, holds=read.holds and unchanged)
-    sums = [accounting.totals, *map(usage_totals, usages[:1])]  # requests of other branches were sent as well
-    if sums[-1].requests > sums[0].requests:  # a report that is not known here yet
+    accounting.replace_report(report)
+    own = usage_cost(usages[0]) if usages else Spent()
+    if own.calls > accounting.spending.own.calls:  # requests of other branches were sent as well
         accounting.restore_doubt(read_doubt(usages[0], state.settings.model or ""))
-    accounting.replace_report(report, max(sums, key=lambda totals: totals.requests))
-    if usages:
-        own = max(accounting.spending.own, usage_cost(usages[0]), key=lambda sums: sums.calls)
         accounting.replace_spending(replace(accounting.spending, own=own))
 
 

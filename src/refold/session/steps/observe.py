@@ -304,7 +304,7 @@ def record_reports(state: SessionState, reports: Sequence[Usage], sent: int | No
     *earlier, last = reports
     for cost in earlier:
         own = accounting.spending.own.plus(Spent.of(cost, price))
-        accounting.add_doubted_usage(None, accounting.totals.plus(cost), own)
+        accounting.add_doubted_usage(None, own)
     estimate = last.context if sent is None else loaded.counter.total(loaded.sizes[:sent])
     request = replace(current_request(state), estimate=estimate, messages=sent or 0, holds=sent is not None)
     size = replace(last, cache_read=0, cache_write=0)  # no cache holds it any more
@@ -338,7 +338,7 @@ def _append_usage(
             doubted = Doubted(usage.context, request.estimate, request.expected, request.fixed)
         about |= {"believed": False} | ({"doubted": doubted} if doubted else {})
         yield from commit(state, [mark_entry(state, "usage", value, about)])
-        accounting.add_doubted_usage(doubted, totals, own)
+        accounting.add_doubted_usage(doubted, own)
         return
     report = UsageReport(
         usage=usage,
@@ -355,7 +355,7 @@ def _append_usage(
         about["stands"] = False
     about |= {"guess": report.guess} if report.guess != 1.0 else {}
     yield from commit(state, [mark_entry(state, "usage", value, about)])
-    accounting.add_usage(report, totals, own)
+    accounting.add_usage(report, own)
 
 
 def _undo_trial(state: SessionState, trial: TrialFold, context: int) -> SessionFlow[str | None]:
@@ -375,7 +375,7 @@ def _undo_trial(state: SessionState, trial: TrialFold, context: int) -> SessionF
     accounting.record_breaker_event("failed", state.now())
     yield from keep_memory(state, load_at_head(state, view_known=True))
     # The report in memory knows more than the log: how many messages the request had.
-    accounting.replace_report(None if report is None else replace(report, holds=False), accounting.totals)
+    accounting.replace_report(None if report is None else replace(report, holds=False))
     state.events.add(Unfolded(session=state.name, at=state.now(), fold=name))
     return name
 

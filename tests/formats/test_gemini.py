@@ -465,6 +465,12 @@ class TestCheck:
             (1, "empty-text"),
         ]
 
+    def test_white_space_is_a_text_and_comes_back(self):
+        spaced = [user(text("hi"), text("\n")), model(text(" "))]
+        assert rules(*spaced) == []
+        assert refold.repair(spaced, "gemini").messages == spaced
+        assert refold.open("s", store="memory:", format="gemini").prepare(spaced).messages is spaced
+
     def test_roles_are_known(self):
         assert rules(user(text()), {"role": "spirit", "parts": []}) == [(1, "unknown-role")]
 

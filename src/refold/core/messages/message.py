@@ -332,9 +332,12 @@ def replace_result_text(result: ToolResult, text: str, media: Iterable[Part] = (
     return replace(result, content=(first, *media))
 
 
-def is_blank(part: Part) -> bool:
-    """True for a text that says nothing and carries no signature of Gemini, which must come back."""
-    return type(part) is Text and not part.text.strip() and _SIGNATURES.isdisjoint(part.extra)
+def is_blank(part: Part, spaces: str | None = None) -> bool:
+    """True for a text of nothing but `spaces` without a signature of Gemini, which must come back.
+
+    spaces   the characters that say nothing; all white space by default
+    """
+    return type(part) is Text and not part.text.strip(spaces) and _SIGNATURES.isdisjoint(part.extra)
 
 
 def replace_texts(part: Part, texts: Sequence[str]) -> Part:

@@ -157,7 +157,7 @@ def _fix_content(message: Message, shape: Shape) -> Message:
             return replace(message, parts=tuple(parts))
     if shape.allows_empty:
         return message
-    full = tuple(part for part in message.parts if not is_blank(part))
+    full = tuple(part for part in message.parts if not is_blank(part, shape.spaces))
     if len(full) == len(message.parts) and full:
         return message
     return replace(message, parts=full or (Text(NOTHING),))

@@ -50,7 +50,7 @@ class ValidityTracker:
             kinds == {Thinking} or any(not result.content for result in message.results)
         ):
             return False
-        return self.shape.allows_empty or not any(map(is_blank, message.parts))
+        return self.shape.allows_empty or not any(is_blank(part, self.shape.spaces) for part in message.parts)
 
     def _accepts_role(self, message: Message, kinds: set[type]) -> bool:
         if self.must_continue and message.role != "assistant":

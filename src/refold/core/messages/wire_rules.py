@@ -26,6 +26,8 @@ class Shape:
     """Tool calls stand directly behind the user or a tool result, never behind another reply (Gemini)."""
     allows_empty: bool = True
     """Messages without text and empty text parts are accepted."""
+    spaces: str | None = None
+    """The characters of a text that counts as empty; all white space by default, none for Gemini."""
     needs_content: bool = False
     """A message without any part is refused, one with an empty text is not (OpenAI chat)."""
     alternates: bool = False

@@ -20,6 +20,7 @@ SHAPE: Final = Shape(
     starts_with_user=True,
     calls_behind_user=True,
     allows_empty=False,
+    spaces="",
 )
 FORMAT: Final = Format(
     name=NAME,

@@ -2,6 +2,8 @@
 
 import asyncio
 import inspect
+import threading
+import weakref
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
 from types import SimpleNamespace
@@ -12,7 +14,7 @@ from talks import SUMMARY, opened, reply, talk, usage, user
 
 import refold
 from refold.errors import RefoldError
-from refold.session.drivers import StoreCall, Wait, refuse_question, run_async, run_sync
+from refold.session.drivers import StoreCall, Wait, refuse_question, run_async, run_at_once, run_sync
 from refold.testing import Scripted
 
 
@@ -188,8 +190,6 @@ def test_without_a_model_a_question_is_refused():
 
 
 def test_drivers_do_wait_ask_and_throw():
-    import threading
-
     def work(log, wait):
         log.append((yield StoreCall(lambda: 1)))
         try:
@@ -219,6 +219,24 @@ def test_drivers_do_wait_ask_and_throw():
     assert asyncio.run(run()) == expected
     assert len(flushed) == 6
     assert not stale
+
+
+def test_what_was_written_is_not_held_while_a_flow_goes_on():
+    """The JSON of a long history is as large as the history; its view is read while nobody needs it."""
+
+    def flow():
+        calls = [lambda: "written"]
+        held = weakref.ref(calls[0])
+        yield StoreCall(calls[0], calls.pop())
+        return held()
+
+    async def run():
+        return await run_async(flow(), asyncio.Lock(), *answers)
+
+    answers, lock = (refuse_question, lambda: None, lambda: None), threading.Lock()
+    assert run_sync(flow(), SimpleNamespace(inner=lock), *answers) is None
+    assert run_at_once(flow(), SimpleNamespace(release=lambda: None), *answers[1:]) is None
+    assert asyncio.run(run()) is None
 
 
 def test_plain_messages_are_gemini_once_its_own_shape_is_there():

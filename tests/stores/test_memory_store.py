@@ -4,6 +4,8 @@ import gc
 import json
 import tracemalloc
 
+import pytest
+
 import refold
 from refold.stores import open_store
 
@@ -39,11 +41,27 @@ def test_no_second_copy_of_a_text_is_kept():
     assert grown < sum(len(message["content"]) for message in messages) / 10  # a copy would be 10/10
 
 
-def test_ten_thousand_messages_take_less_than_fifteen_megabytes():
-    messages = history(1_000, 670)
-    session = refold.open("a", store="memory:", window="100M")
+def agent_history(count):
+    """Calls and outputs in turn, of 0.85 kB each."""
+    made = []
+    for n in range(count // 2):
+        function = {
+            "name": "read_file",
+            "arguments": json.dumps({"path": f"src/module_{n % 80}.py", "at": n}),
+        }
+        call = {"id": f"call_{n}", "type": "function", "function": function}
+        made.append({"role": "assistant", "content": f"Step {n}.", "tool_calls": [call]})
+        made.append({"role": "tool", "tool_call_id": f"call_{n}", "content": f"value_{n} = compute()\n" * 60})
+    return made
+
+
+@pytest.mark.parametrize(("messages", "most"), [(history(2_000, 670), 1_050), (agent_history(2_000), 1_450)])
+def test_a_message_takes_little_beside_its_text(messages, most):
+    """Bytes a message; the caller's own list, and with it every text, is not counted."""
+    never = refold.presets.get(trigger_tokens=None)
+    session = refold.open("a", store="memory:", window="100M", policy=never)
     session.prepare(messages[:10])
-    assert grown_bytes(lambda: session.prepare(messages)) < 1_500_000
+    assert grown_bytes(lambda: session.prepare(messages)) < most * len(messages)
 
 
 def test_what_is_kept_as_a_value_is_read_as_it_was_written():

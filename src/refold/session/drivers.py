@@ -134,6 +134,7 @@ def run_sync(
                     step = resume()
                     while isinstance(step, StoreCall):
                         value, error = _try_call(step.call, guard)
+                        del step  # what was stored is not held while the flow goes on
                         step = flow.send(value) if error is None else flow.throw(error)
                 except StopIteration as stop:
                     return stop.value  # type: ignore[no-any-return]  # a flow of T returns a T
@@ -167,6 +168,7 @@ def run_at_once(
         while isinstance(step, StoreCall) and step.at_once is not None:
             if (value := step.at_once()) is None:
                 break
+            del step  # as in `run_sync`
             step = flow.send(value)
         goes_on = True
         return Begun(step)
@@ -212,6 +214,7 @@ async def run_async(
         while True:
             if isinstance(step, StoreCall):
                 value, error = await _try_call_in_loop(step, guard)
+                del step  # as in `run_sync`
                 step = flow.send(value) if error is None else flow.throw(error)
                 continue
             lock.release()

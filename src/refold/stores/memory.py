@@ -2,14 +2,16 @@
 
 import os
 import time
+from array import array
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
 from threading import RLock
-from typing import Any, NamedTuple
+from typing import Any
 
-from refold.core.log.entries import Entry, Kind, WrittenJson, to_json_text
+from refold.core.log.entries import Entry, Kind, MessageEntry
+from refold.core.messages.quick_init import quick_replace
 from refold.errors import SessionNotFound, StoreError
 from refold.stores import (
     DEFAULT_SCOPE,
@@ -46,50 +48,43 @@ def open_store(
     return MemoryStore(now)
 
 
-class _Kept(NamedTuple):
-    """An entry in memory; a message without its JSON, so that each text is there once."""
-
-    place: Place
-    bare: Entry
-    value: Any
-    """The value of a message, which the session holds as well; None if the entry has its JSON."""
-
-    @classmethod
-    def keep(cls, place: Place, entry: Entry) -> "_Kept":
-        """Take the JSON out of an entry if it knows its value."""
-        if not isinstance(entry.body, WrittenJson):
-            return cls(place, entry, None)
-        return cls(place, _with_body(entry, ""), entry.body.value)
-
-    @property
-    def entry(self) -> Entry:
-        """The entry as it was stored."""
-        return self.bare if self.value is None else _with_body(self.bare, to_json_text(self.value))
-
-
-def _with_body(entry: Entry, body: str) -> Entry:
-    return Entry(
-        name=entry.name,
-        parent=entry.parent,
-        kind=entry.kind,
-        body=body,
-        said=entry.said,
-        text=entry.text,
-        about=entry.about,
-        at=entry.at,
-    )
-
-
 @dataclass(slots=True)
 class _Session:
     created: float
     changed: float
     head: Head
     index: BranchIndex = field(default_factory=BranchIndex)
-    entries: list[_Kept] = field(default_factory=list)
-    names: dict[str, Place] = field(default_factory=dict)
+    entries: list[Entry] = field(default_factory=list)
+    """A message has its value, which the session holds as well, and no JSON: each text is there once."""
+    lines: "array[int]" = field(default_factory=lambda: array("Q"))
+    """The line of each entry."""
+    names: dict[str, int] = field(default_factory=dict)
+    """The index of each entry by its name, of the oldest one of this name."""
     searchable: int = 0
     """Number of the entries that are in the word index."""
+
+    def add(self, entry: Entry, line: int) -> Place:
+        """Keep an entry and return its place."""
+        if isinstance(entry, MessageEntry):
+            entry.drop_json()
+        index = len(self.entries)
+        self.entries.append(entry)
+        self.lines.append(line)
+        self.names.setdefault(entry.name, index)
+        return Place(line, index + 1)
+
+    def place(self, index: int) -> Place:
+        """Return the place of an entry."""
+        return Place(self.lines[index], index + 1)
+
+    def find(self, name: str) -> Place:
+        """Return the place of the oldest entry of a name."""
+        return self.place(self.names[name])
+
+    def read(self, index: int) -> Entry:
+        """Return an entry as it was stored."""
+        entry = self.entries[index]
+        return quick_replace(entry) if isinstance(entry, MessageEntry) else entry
 
 
 class MemoryStore:
@@ -165,14 +160,11 @@ class MemoryStore:
                 raise StoreError(f"there is no entry at {tuple(place)} in this session")
             line = stored.index.line_behind(place)
             for entry in entries:
-                behind, place = place, Place(line, len(stored.entries) + 1)
-                stored.index.add(place, behind, entry.kind, entry.said, Extent(len(stored.entries)))
-                stored.entries.append(_Kept.keep(place, entry))
-                if stored.names.setdefault(entry.name, place) == place and entry.kind == "said":
+                if entry.kind == "said" and entry.name not in stored.names:
                     self._note_session(entry.name, session)
-            last: Entry | None = entries[-1] if entries else None
-            if not entries and place != START:
-                last = stored.entries[stored.index.locate(place).at].bare
+                behind, place = place, stored.add(entry, line)
+                stored.index.add(place, behind, entry.kind, entry.said, Extent(place.seq - 1))
+            last = None if place == START else stored.entries[place.seq - 1]
             stored.head = Head(
                 place=place,
                 name=last.name if last else "",
@@ -219,20 +211,21 @@ class MemoryStore:
             if stored is None:
                 raise SessionNotFound(f"there is no session {session!r}")
             extents = stored.index.walk(place, kinds=kinds, first=first, last=last, newest=newest)
-        return (stored.entries[extent.at].entry for extent in extents)
+        return (stored.read(extent.at) for extent in extents)
 
     def find(self, session: str, names: Sequence[str]) -> dict[str, Place]:
         """Find entries by name on all branches."""
         with self._hold_lock():
             known = self._sessions[session].names if session in self._sessions else {}
-            return {name: known[name] for name in names if name in known}
+            return {name: self._sessions[session].find(name) for name in names if name in known}
 
     def find_marks(self, session: str, kind: Kind) -> list[tuple[Place, Entry]]:
         """Find the entries of a kind on all branches, in the order they were stored."""
         with self._hold_lock():
             stored = self._sessions.get(session)
-            found = [] if stored is None else [each for each in stored.entries if each.bare.kind == kind]
-            return [(each.place, each.entry) for each in found]
+            if stored is None:
+                return []
+            return [(place, stored.read(extent.at)) for place, extent in stored.index.find_kind(kind)]
 
     def branches(self, session: str) -> list[Branch]:
         """List the lines of a session in the order in which they began."""
@@ -245,11 +238,11 @@ class MemoryStore:
         with self._hold_lock():
             return {
                 name: [
-                    Located(session=session, place=self._sessions[session].names[name])
-                    for session in islice(reversed([found] if isinstance(found, str) else found), limit)
+                    Located(session=session, place=self._sessions[session].find(name))
+                    for session in islice(reversed([known] if isinstance(known, str) else known), limit)
                 ]
                 for name in names
-                if (found := self._located.get(name)) is not None
+                if (known := self._located.get(name)) is not None
             }
 
     # -- search, notes, leases ---------------------------------------------------------------------------
@@ -261,7 +254,7 @@ class MemoryStore:
         with self._hold_lock():
             for name, stored in self._sessions.items():
                 for index in range(stored.searchable, len(stored.entries)):
-                    if text := stored.entries[index].bare.text:
+                    if text := stored.entries[index].text:
                         self._words.add(text)
                         self._texts.append((name, index))
                 stored.searchable = len(stored.entries)
@@ -269,8 +262,9 @@ class MemoryStore:
             hits = []
             for hit in self._words.search(query, limit=limit, among=among, some=some):
                 name, index = self._texts[hit.text]
-                kept = self._sessions[name].entries[index]
-                hits.append(SearchHit(session=name, entry=kept.entry, place=kept.place, score=hit.score))
+                stored = self._sessions[name]
+                entry, place = stored.read(index), stored.place(index)
+                hits.append(SearchHit(session=name, entry=entry, place=place, score=hit.score))
             return hits
 
     def note(self, key: str) -> str | None:
@@ -313,12 +307,13 @@ class MemoryStore:
     def check(self) -> Iterator[Defect]:
         """Yield entries whose name does not match their content, or that do not stand behind their parent."""
         with self._hold_lock():
-            copies = [(name, stored.entries[:], stored.index) for name, stored in self._sessions.items()]
-        for session, entries, index in copies:
+            copies = [(name, stored, len(stored.entries)) for name, stored in self._sessions.items()]
+        for session, stored, count in copies:
             parents = ParentCheck()
             last: dict[int, Place] = {}
-            for place, entry in ((kept.place, kept.entry) for kept in entries):
-                wrong = parents.add(entry, place, last.get(place.line, index.parents[place.line]))
+            for index in range(count):
+                place, entry = stored.place(index), stored.read(index)
+                wrong = parents.add(entry, place, last.get(place.line, stored.index.parents[place.line]))
                 last[place.line] = place
                 if not entry.sound:
                     wrong = f"entry {entry.name} does not match its name"
@@ -328,12 +323,8 @@ class MemoryStore:
     def salvage(self) -> Iterator[tuple[str, Place, Entry]]:
         """Yield every entry with its session and place, in the order it was stored."""
         with self._hold_lock():
-            counts = [(name, stored.entries, len(stored.entries)) for name, stored in self._sessions.items()]
-        return (
-            (name, kept.place, kept.entry)
-            for name, entries, count in counts
-            for kept in islice(entries, count)
-        )
+            all_now = [(name, stored, range(len(stored.entries))) for name, stored in self._sessions.items()]
+        return ((name, each.place(at), each.read(at)) for name, each, indexes in all_now for at in indexes)
 
     def close(self) -> None:
         """Forget everything."""

@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import fields as dataclass_fields
 from dataclasses import replace
 
 import pytest
@@ -19,8 +20,10 @@ from refold.core.log.entries import (
     hash_entry,
     is_name,
     make_entry,
+    make_message_entry,
     to_json_text,
 )
+from refold.core.messages.quick_init import quick_replace
 from refold.errors import FormatError
 
 KEYS = st.text(max_size=5)
@@ -36,6 +39,11 @@ ANY_TEXT = st.text(st.characters(exclude_categories=[]), max_size=20)
 def one(value=None, **fields):
     value = {"role": "user", "content": "hi"} if value is None else value
     return make_entry("said", value, **{"parent": ROOT, "said": 1, **fields})
+
+
+def message_entry(value, **fields):
+    given = {"parent": ROOT, "said": 1, "text": "", "about": None, "at": 0.0, "name": "", **fields}
+    return make_message_entry(value, **given)
 
 
 # -- names -------------------------------------------------------------------------------------------------
@@ -267,3 +275,27 @@ def test_what_is_nested_as_deep_as_people_do_is_kept():
     for _ in range(150):
         value = {"a": [value]}
     assert one(value).value == value
+
+
+# -- messages ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("about", [None, {"format": "anthropic"}])
+@pytest.mark.parametrize("parent", [ROOT, "b2:00"])
+def test_a_message_writes_its_json_again_that_was_dropped(parent, about):
+    value = {"role": "user", "content": "é \x00 \ud83d", "n": 1.0}
+    entry, plain = message_entry(value, parent=parent, about=about), one(value, parent=parent, about=about)
+    fields = [field.name for field in dataclass_fields(Entry)]
+    for _ in range(2):
+        assert [getattr(entry, name) for name in fields] == [getattr(plain, name) for name in fields]
+        assert entry.sound
+        assert quick_replace(entry) == plain
+        entry.drop_json()
+
+
+def test_a_message_that_is_not_read_back_as_it_is_is_refused():
+    """Unless its name is known: then it was read from JSON."""
+    value = {"role": "user", "content": "x", "n": {1: 2, "1": 3}}
+    with pytest.raises(FormatError, match="cannot be stored"):
+        message_entry(value)
+    assert message_entry({"content": "x"}, name="b3:00").name == "b3:00"

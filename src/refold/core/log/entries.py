@@ -18,7 +18,7 @@ keep these names. Time and additional facts stand beside an entry and are not ha
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias, get_args
 
@@ -46,6 +46,8 @@ SUM: Final = "sum"
 """Fact beside a message: a hash of its body, since its name does not tell every change of it."""
 _SUM_BYTES: Final = 8
 """64 bits show damage; the name guards against effort."""
+_SUM_ALONE: Final = f'{{"{SUM}":"%s"}}'
+"""The facts beside most messages: written so at a third of the cost."""
 _HASH_BYTES: Final = 20
 """160 bits, as in git: collisions are neither expected by chance nor feasible by effort."""
 _HASH: Final = hashlib.blake2b(digest_size=_HASH_BYTES)
@@ -54,13 +56,6 @@ _TEXT: Final = frozenset({str})
 _PLAIN: Final = frozenset({str, int, float, bool, type(None)})
 _CHECKED_DEPTH: Final = 40
 """Depth to which keys are checked without a round trip; deeper values take the slower check, not none."""
-
-
-class WrittenJson(str):
-    """JSON text that knows the value it was written from, for a store that keeps values and not texts."""
-
-    __slots__ = ("value",)
-    value: Any
 
 
 @quick_init
@@ -105,6 +100,34 @@ class Entry:
             return False
 
 
+class MessageEntry(Entry):
+    """The entry of a message that knows its value: a store that keeps values and no texts drops the JSON."""
+
+    __slots__ = ("held",)
+    held: Any
+    """The value, which nobody will change."""
+
+    @property
+    def body(self) -> str:  # written again if it was dropped
+        """JSON text."""
+        body: str = _BODY.__get__(self)
+        return body or to_json_text(self.held)
+
+    @property
+    def about(self) -> str:  # of most messages only the sum, which their JSON tells
+        """JSON text of the facts that are not hashed."""
+        about: str = _ABOUT.__get__(self)
+        return about or _SUM_ALONE % _hash_body(self.body)
+
+    def drop_json(self) -> None:
+        """Keep the value alone."""
+        _BODY.__set__(self, "")
+
+
+_BODY: Final[Any] = Entry.__dict__["body"]
+_ABOUT: Final[Any] = Entry.__dict__["about"]
+
+
 def make_entry(
     kind: Kind,
     value: Any,
@@ -120,9 +143,10 @@ def make_entry(
     >>> make_entry("checkpoint", {"name": "a", "said": 0}, parent=ROOT, said=0).name
     'b2:aaec9c987f2bb6d7377361a62be3aa1d015d1217'
     """
-    return _make_entry(
-        kind, value, to_json_text(value), parent=parent, said=said, text=text, about=about, at=at
-    )
+    body, name = to_json_text(value), hash_entry(parent, kind, value, said)
+    facts = _write_facts(name, body, about)
+    entry = Entry(name=name, parent=parent, kind=kind, body=body, said=said, text=text, about=facts, at=at)
+    return _check_keys(entry, value)
 
 
 def make_message_entry(
@@ -135,39 +159,30 @@ def make_message_entry(
     at: float,
     name: str,
 ) -> Entry:
-    """Make the entry of a message, whose value nobody will change; its text knows that value.
+    """Make the entry of a message, whose value nobody will change.
 
     name   its name, if that is known; then the value was read from JSON
     """
-    body = WrittenJson(to_json_text(value))
-    body.value = value
-    return _make_entry(
-        "said", value, body, parent=parent, said=said, text=text, about=about, at=at, name=name
+    body, known, name = to_json_text(value), name, name or hash_entry(parent, "said", value, said)
+    facts = _write_facts(name, body, about) if about or not name.startswith(NORMALISED) else ""
+    entry = MessageEntry(
+        name=name, parent=parent, kind="said", body=body, said=said, text=text, about=facts, at=at
     )
+    object.__setattr__(entry, "held", value)
+    return entry if known else _check_keys(entry, value)
 
 
-def _make_entry(
-    kind: Kind,
-    value: Any,
-    body: str,
-    *,
-    parent: str,
-    said: int,
-    text: str,
-    about: Mapping[str, Any] | None,
-    at: float,
-    name: str = "",
-) -> Entry:
-    is_json, name = bool(name), name or hash_entry(parent, kind, value, said)
-    facts = {**(about or {}), SUM: _hash_body(body)} if name.startswith(NORMALISED) else dict(about or {})
-    if len(facts) == 1 and SUM in facts:  # most messages; written at a third of the cost
-        beside = f'{{"{SUM}":"{facts[SUM]}"}}'
-    else:
-        beside = to_json_text(facts) if facts else "{}"
-    entry = Entry(name=name, parent=parent, kind=kind, body=body, said=said, text=text, about=beside, at=at)
+def _write_facts(name: str, body: str, about: Mapping[str, Any] | None) -> str:
+    """Return what stands beside an entry as JSON text."""
+    facts = dict(about or {}) | ({SUM: _hash_body(body)} if name.startswith(NORMALISED) else {})
+    return to_json_text(facts) if facts else "{}"
+
+
+def _check_keys(entry: Entry, value: Any) -> Entry:
+    """Return the entry; raise FormatError if its value would not be read back as it is."""
     # JSON turns a key such as 1 into "1", which changes the order or the number of keys. Only a round trip
     # shows that; it is too slow for every message, and not needed if all keys are strings.
-    if not is_json and not _has_string_keys(value) and not entry.sound:
+    if not _has_string_keys(value) and not entry.sound:
         raise FormatError("is no JSON and cannot be stored: it would not be read back as it is")
     return entry
 
@@ -184,9 +199,9 @@ def _has_string_keys(value: Any, depth: int = 0) -> bool:
     return all(type(item) in _PLAIN or _has_string_keys(item, depth + 1) for item in items)
 
 
-_SORTED_KEYS: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
-_ASCII: Final = json.JSONEncoder(separators=(",", ":"))
-_UNICODE: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
+_SORTED_KEYS: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
+_ASCII: Final = json.JSONEncoder(separators=(",", ":")).encode
+_UNICODE: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 def hash_entry(parent: str, kind: str, value: Any, said: int = 0, prefix: str = "") -> str:
@@ -200,11 +215,11 @@ def hash_entry(parent: str, kind: str, value: Any, said: int = 0, prefix: str = 
     True
     """
     if kind == "said" and (prefix or parent[:3]) != AS_WRITTEN:
-        prefix, body = NORMALISED, _normalise(value, said)
+        prefix, body = NORMALISED, _write(write_normal_form, value, said)
     else:
-        prefix, body = AS_WRITTEN, _encode(value, _SORTED_KEYS)
+        prefix, body = AS_WRITTEN, _write(_SORTED_KEYS, value)
         if kind == "said" and f'"{CACHED}":' in body:
-            body = _encode(remove_cached_fields(value), _SORTED_KEYS)
+            body = _write(_SORTED_KEYS, remove_cached_fields(value))
     name = _HASH.copy()  # quicker than a new one
     name.update(f"{parent}\n{kind}\n{body}".encode("utf-8", "surrogatepass"))
     return prefix + name.hexdigest()
@@ -224,35 +239,26 @@ def bare_name(name: str) -> str:
     return name[len(NORMALISED) :] if is_name(name) else name
 
 
-def _normalise(value: Any, said: int) -> str:
-    try:
-        return write_normal_form(value, said)
-    except RecursionError:
-        problem = "it is nested too deep to be stored, or it contains itself"
-        raise FormatError(f"is no JSON and cannot be stored: {problem}") from None
-    except (TypeError, ValueError) as error:
-        raise FormatError(f"is no JSON and cannot be stored: {error}") from None
-
-
 def to_json_text(value: Any) -> str:
     r"""Return a value as compact JSON text that every store can keep: no NUL, no lone surrogate.
 
     >>> print(to_json_text({"a": "é\x00"}), to_json_text("\ud800"))
     {"a":"é\u0000"} "\ud800"
     """
-    text = _encode(value, _UNICODE)
+    text = _write(_UNICODE, value)
     try:
         if not text.isascii():
             text.encode()
     except UnicodeEncodeError:
-        return _encode(value, _ASCII)
+        return _write(_ASCII, value)
     return text
 
 
-def _encode(value: Any, encoder: json.JSONEncoder) -> str:
+def _write(write: Callable[..., str], value: Any, *how: Any) -> str:
     try:
-        return encoder.encode(value)
+        return write(value, *how)
     except RecursionError:
-        raise FormatError("is nested too deep to be stored") from None
+        problem = "it is nested too deep to be stored, or it contains itself"
     except (TypeError, ValueError) as error:
-        raise FormatError(f"is no JSON and cannot be stored: {error}") from None
+        problem = str(error)
+    raise FormatError(f"is no JSON and cannot be stored: {problem}")

@@ -182,8 +182,8 @@ class Wire:
     value: Any
     parts: tuple[Part, ...] = ()
     """The parts as read, in order."""
-    raws: tuple[Any, ...] = ()
-    """The JSON value of each part; empty if the message is one string."""
+    raws: Sequence[Any] = ()
+    """The JSON value of each part; empty if the message is one string, or if its format finds them in it."""
 
 
 @quick_init

@@ -62,7 +62,7 @@ def _read_message(item: dict[str, Any]) -> Message:
         return reading.carry_unknown_role(NAME, item, role_name)
     blocks = reading.optional_list(item, "content")
     parts = reading.read_blocks(blocks, ".content", _read_block)
-    return Message(role, parts, wire=Wire(NAME, item, parts, tuple(blocks)))
+    return Message(role, parts, wire=Wire(NAME, item, parts, blocks))
 
 
 def _read_block(block: dict[str, Any]) -> Part:

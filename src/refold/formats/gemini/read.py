@@ -109,7 +109,7 @@ def _read_message(positions: Positions, item: dict[str, Any]) -> Message:
         raise reading.Misfit(".parts", "is missing; expected a list")
     values = reading.optional_list(item, "parts")
     parts = reading.read_blocks(values, ".parts", partial(_read_part, positions))
-    return Message(role, parts, wire=Wire(NAME, item, parts, tuple(values)))
+    return Message(role, parts, wire=Wire(NAME, item, parts, values))
 
 
 def _read_part(positions: Positions, value: dict[str, Any]) -> Part:

@@ -47,7 +47,7 @@ def _read_step(item: dict[str, Any]) -> Message:
     if kind in SPEAKERS:
         blocks = reading.optional_list(item, "content")
         parts = reading.read_blocks(blocks, ".content", _read_block)
-        return Message(SPEAKERS[kind], parts, wire=Wire(NAME, item, parts, tuple(blocks)))
+        return Message(SPEAKERS[kind], parts, wire=Wire(NAME, item, parts, blocks))
     role: Role = "assistant"
     part: Part = Opaque(kind, item)
     if kind == "thought":

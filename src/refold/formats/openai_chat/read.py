@@ -81,70 +81,66 @@ def _read_message(positions: Positions, item: dict[str, Any]) -> Message:
     role = ROLES.get(role_name)
     if role is None:
         return reading.carry_unknown_role(NAME, item, role_name)
-    content = item.get("content")
     parts: tuple[Part, ...]
-    raws: tuple[Any, ...] = ()
     if role == "tool":
-        parts, raws = (_read_result(item, positions),), (item,)
-    elif role == "assistant":
-        parts, raws = _read_assistant(item, positions)
-    elif isinstance(content, str):
-        parts = (Text(content),)
+        parts = (_read_result(item, positions),)
     else:
-        blocks = reading.optional_list(item, "content")
-        parts, raws = reading.read_blocks(blocks, ".content", _read_block), tuple(blocks)
+        parts = _read_assistant(item, positions) if role == "assistant" else _read_content(item)
     if len(item) == 2 and "content" in item:  # most messages have no name and no id to look for
-        return Message(role, parts, wire=Wire(NAME, item, parts, raws))
+        return Message(role, parts, wire=Wire(NAME, item, parts))
     name = reading.optional_text(item, "name")
-    return Message(role, parts, id=reading.item_id(item), name=name, wire=Wire(NAME, item, parts, raws))
+    return Message(role, parts, id=reading.item_id(item), name=name, wire=Wire(NAME, item, parts))
 
 
-def _read_assistant(item: dict[str, Any], positions: Positions) -> tuple[tuple[Part, ...], tuple[Any, ...]]:
-    """Read the parts of an assistant message in the order of `part_fields`, each with its JSON value."""
+def _read_content(item: dict[str, Any]) -> tuple[Part, ...]:
+    content = item.get("content")
+    if isinstance(content, str):
+        return (Text(content),)
+    return reading.read_blocks(reading.optional_list(item, "content"), ".content", _read_block)
+
+
+def _read_assistant(item: dict[str, Any], positions: Positions) -> tuple[Part, ...]:
+    """Read the parts of an assistant message in the order of `find_raws`."""
     parts: list[Part] = []
-    raws: list[Any] = []
     has_more = not item.keys() <= _USUAL_FIELDS
     if has_more and has_reasoning(item):
         texts = [item[key] for key in REASONING_KEYS if isinstance(item.get(key), str)]
         details = {key: item[key] for key in DETAILS if item.get(key)}
         parts.append(Thinking(texts[0] if texts else "", extra=details or EMPTY))
-        raws.append(None)
     content = item.get("content")
     if isinstance(content, str):
         if content:
             parts.append(Text(content))
-            raws.append(content)
     else:
-        blocks = reading.optional_list(item, "content")
-        parts += reading.read_blocks(blocks, ".content", _read_block)
-        raws += blocks
+        parts += reading.read_blocks(reading.optional_list(item, "content"), ".content", _read_block)
     if has_more and reading.optional_text(item, "refusal"):
         parts.append(Text(item["refusal"], extra=reading.REFUSAL))
-        raws.append(None)
     if calls := reading.optional_list(item, "tool_calls"):
         parts += reading.read_blocks(calls, ".tool_calls", partial(_read_call, positions))
-        raws += calls
     if has_more and item.get("function_call") is not None:
         function = reading.object_at(item, "function_call")
         name = reading.text_at(function, "name", ".function_call")
         arguments = _read_arguments(function, ".function_call")
         parts.append(ToolCall(positions.call(None, name), name, arguments))
-        raws.append(None)
-    return tuple(parts), tuple(raws)
+    return tuple(parts)
 
 
-def part_fields(item: Mapping[str, Any]) -> list[str]:
-    """Return the name of the field of each part of a message that was read."""
+def find_raws(item: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    """Return the field and the JSON value of each part of a message that was read; None if it has no value.
+
+    Found in the item when it is written: kept with every message, they would take more than its values.
+    """
     content = item.get("content")
-    blocks = len(content) if isinstance(content, list) else int(bool(content))
+    blocks = content if isinstance(content, list) else [content] if content else []
+    found = [("content", block) for block in blocks]
     if item["role"] != "assistant":
-        return ["content"] * blocks
+        return found
     return [
-        *(["reasoning"] if has_reasoning(item) else []),
-        *["content"] * blocks,
-        *(["refusal"] if item.get("refusal") else []),
-        *["tool_calls"] * len(item.get("tool_calls") or ()),
-        *(["function_call"] if item.get("function_call") is not None else []),
+        *([("reasoning", None)] if has_reasoning(item) else []),
+        *found,
+        *([("refusal", None)] if item.get("refusal") else []),
+        *[("tool_calls", call) for call in item.get("tool_calls") or ()],
+        *([("function_call", None)] if item.get("function_call") is not None else []),
     ]
 
 
@@ -219,10 +215,6 @@ def _read_arguments(function: dict[str, Any], path: str) -> str | dict[str, Any]
 
 def _read_result(item: dict[str, Any], positions: Positions) -> ToolResult:
     name = reading.optional_text(item, "name") or reading.optional_text(item, "tool_name")
-    content = item.get("content")
-    if isinstance(content, str):
-        parts: tuple[Part, ...] = (Text(content),)
-    else:
-        parts = reading.read_blocks(reading.optional_list(item, "content"), ".content", _read_block)
+    parts = _read_content(item)
     call_id = None if item["role"] == "function" else reading.optional_text(item, "tool_call_id")
     return ToolResult(positions.result(call_id, name), parts, name=name)

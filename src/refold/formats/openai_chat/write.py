@@ -17,7 +17,7 @@ from refold.core.messages.message import (
     ToolResult,
     Wire,
 )
-from refold.formats.openai_chat.read import DETAILS, NAME, REASONING_KEYS, ROLES, has_reasoning, part_fields
+from refold.formats.openai_chat.read import DETAILS, NAME, REASONING_KEYS, ROLES, find_raws, has_reasoning
 from refold.formats.shared import writing
 from refold.formats.shared.positions import is_position
 
@@ -64,8 +64,8 @@ def _find_bare_ids(messages: Sequence[Message]) -> dict[str, str]:
     return {
         part.id: (part.name or "tool") if raw is None else ""
         for message in messages
-        if (wire := writing.own_wire(message, NAME))
-        for part, raw in zip(wire.parts, wire.raws, strict=False)
+        if (wire := writing.own_wire(message, NAME)) and ToolCall in map(type, wire.parts)
+        for part, (_, raw) in zip(wire.parts, find_raws(wire.value), strict=False)
         if isinstance(part, ToolCall) and (raw is None or raw.get("id") is None)
     }
 
@@ -74,12 +74,10 @@ def _rewrite(message: Message, wire: Wire, bare_ids: Mapping[str, str]) -> list[
     """Write a message that was read and then touched; what was not touched in it stays as it was."""
     if wire.value["role"] in ("tool", "function"):
         return _rewrite_result(message, wire, bare_ids)
-    known = {
-        id(part): (field, raw)
-        for part, field, raw in zip(wire.parts, part_fields(wire.value), wire.raws, strict=False)
-    }
+    raws = find_raws(wire.value)
+    known = {id(part): found for part, found in zip(wire.parts, raws, strict=False)}
     fields: dict[str, list[Any]] = {field: [] for field in _FIELDS}
-    explicit = {raw["id"] for raw in wire.raws if isinstance(raw, dict) and isinstance(raw.get("id"), str)}
+    explicit = {raw["id"] for _, raw in raws if isinstance(raw, dict) and isinstance(raw.get("id"), str)}
     for part in message.parts:
         field, raw = known.get(id(part), ("", None))
         if field == "content" or (not field and isinstance(part, _CONTENT_PARTS)):

@@ -78,7 +78,7 @@ def _read_message(item: dict[str, Any]) -> Message:
     if not kind and isinstance(item.get("id"), str) and item.keys() <= {"id", "type"}:
         kind = "item_reference"
     parts: tuple[Part, ...]
-    raws: tuple[Any, ...]
+    raws: Sequence[Any]
     if kind in ("", "message"):
         role_name = reading.text_at(item, "role")
         known_role = ROLES.get(role_name)

@@ -8,7 +8,7 @@ without an id answers the first unanswered call of its name: of the latest calls
 import re
 from collections import OrderedDict
 from collections.abc import Iterable
-from typing import Final
+from typing import Any, Final
 
 _POSITION: Final = re.compile(r"#(?:\d{1,12}|none-\d{1,12})\Z")
 
@@ -62,7 +62,8 @@ class Positions:
     """
 
     def __init__(self) -> None:
-        self._noted: list[tuple[str, str | None]] | None = []
+        self._noted: list[Any] | None = []
+        """Their ids and names in turn, because a pair for each takes as much as the message."""
         self._latest = _Unanswered()
         self._older = _Unanswered()
         self._calls = 0
@@ -83,7 +84,7 @@ class Positions:
             self._calls += 1
             self._replay_noted()
         elif self._noted is not None:
-            self._noted.append((call_id, name))
+            self._noted += call_id, name
             return call_id
         self._add_call(call_id, name)
         return call_id
@@ -93,7 +94,7 @@ class Positions:
         if call_id is None:
             self._replay_noted()
         elif self._noted is not None:
-            self._noted.append((call_id, None))
+            self._noted += call_id, None
             return call_id
         self._is_answering = True
         if call_id is not None:
@@ -118,7 +119,8 @@ class Positions:
     def _replay_noted(self) -> None:
         """Process the calls and results that were only noted: from now on the order matters."""
         noted, self._noted = self._noted, None
-        for call_id, name in noted or ():
+        turns = iter(noted or ())
+        for call_id, name in zip(turns, turns, strict=True):
             if name is None:
                 self._remove_answered(call_id)
             else:

@@ -87,7 +87,7 @@ def read_blocks(values: list[Any], path: str, read: ReadBlock) -> tuple[Part, ..
 
 def read_content(
     item: Mapping[str, Any], read: ReadBlock, key: str = "content"
-) -> tuple[tuple[Part, ...], tuple[Any, ...]]:
+) -> tuple[tuple[Part, ...], Sequence[Any]]:
     """Read content that is a string or a list of blocks; return its parts and the JSON value of each block.
 
     A string has no value of its own: an empty one has no part, any other is one text.
@@ -96,7 +96,7 @@ def read_content(
     if isinstance(content, str):
         return ((Text(content),) if content else ()), ()
     blocks = optional_list(item, key)
-    return read_blocks(blocks, f".{key}", read), tuple(blocks)
+    return read_blocks(blocks, f".{key}", read), blocks
 
 
 def expect_object(value: Any) -> dict[str, Any]:

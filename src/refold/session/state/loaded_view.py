@@ -9,6 +9,7 @@ from refold.core.compaction.bound_thinking import has_bound
 from refold.core.log.normal_form import PRIVATE, split_cache_marks
 from refold.core.log.view import MessageRange, Replacement, ViewItem
 from refold.core.messages.message import EMPTY, Message, ToolCall, ToolResult
+from refold.core.messages.message_text import full_text
 from refold.core.messages.unread import hides_before, is_compaction, is_native, lasts_one_turn
 from refold.core.messages.validity import ValidityTracker
 from refold.core.tokens.counting import Counter, count_guessed
@@ -88,24 +89,29 @@ class LoadedView:
         self.sound = ValidityTracker(self.wire.shape)
 
     def add(
-        self, view_items: Sequence[ViewItem | None], items: Sequence[Any], messages: Iterable[Message]
+        self,
+        view_items: Sequence[ViewItem | None],
+        items: Sequence[Any],
+        messages: Iterable[Message],
+        texts: Sequence[str] = (),
     ) -> None:
-        """Append messages."""
+        """Append messages; their full texts, if those are known, are the very ones that a count remembers."""
+        known = texts if texts and self.counter.visible is full_text else [None] * len(items)
         self.view_items += view_items
         self.has_private = self.has_private or any(map(has_private, items))
-        for view_item, given, read in zip(view_items, items, messages, strict=True):
+        for view_item, given, read, text in zip(view_items, items, messages, known, strict=True):
             message = unmark_said(read) if isinstance(view_item, MessageRange) else read
-            item, message = self.bound.show(
+            item, shown = self.bound.show(
                 len(self.messages), without_private(given), message, self.wire.render
             )
             self._put_item(len(self.messages), item)
-            visible = self.counter.visible(message)
-            size = self.counter.count_with_text(message, visible)
-            self.messages.append(message)
+            visible = self.counter.visible(shown) if text is None or shown is not message else text
+            size = self.counter.count_with_text(shown, visible)
+            self.messages.append(shown)
             self.sizes.append(size)
-            self.sums.add(message, size, visible)
-            self._drop_unread(message)
-            if self.sound is not None and not self.sound.accepts(message):
+            self.sums.add(shown, size, visible)
+            self._drop_unread(shown)
+            if self.sound is not None and not self.sound.accepts(shown):
                 self.sound = None
 
     def bind(self, thinking: ThinkingPrefixes | None) -> bool:

@@ -98,7 +98,7 @@ def message_entries(
     names    their names, if the caller knows them; then all of them are plain JSON
     """
     entries: list[Entry] = []
-    parent, wire = state.position.tip, state.wire.name
+    parent, wire, at = state.position.tip, state.wire.name, state.now()
     about: dict[str, Any] = {"format": wire} if wire != formats.DEFAULT else {}
     last = state.view.said + len(items)
     made: list[dict[str, str]] = [{}] * len(items)
@@ -116,7 +116,7 @@ def message_entries(
         names = names if value is item else ()  # a message that is stored without secrets has another name
         name = names[len(entries)] if names else ""
         entry = make_message_entry(
-            value, parent=parent, said=number, text=text, about=facts, at=state.now(), name=name
+            value, parent=parent, said=number, text=text, about=facts, at=at, name=name
         )
         parent = entry.name
         entries.append(entry)
@@ -137,11 +137,12 @@ def append_messages(
         return
     messages = state.loaded.read(items) if messages is None else messages
     entries = message_entries(state, items, messages, key, behind=state.loaded.bound.prefix, names=names)
-    first = state.view.said + 1
     yield from commit(state, [*marks, *entries])
     if entries:
         state.position.end_with(entries[-1].name)
-    numbers = range(first, first + len(items))
-    state.loaded.add([MessageRange(number, number) for number in numbers], items, messages)
+    numbers = [entry.said for entry in entries]
+    texts = [entry.text for entry in entries] if state.redact_stored is None else ()
+    del entries  # with the JSON of every message
+    state.loaded.add([MessageRange(number, number) for number in numbers], items, messages, texts)
     state.caller.add_said(items)
     state.note_turn(messages)

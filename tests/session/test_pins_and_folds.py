@@ -21,6 +21,22 @@ def test_every_view_is_valid_and_has_its_pins(seed):
     assert [item for item in view if item in talk.said] == talk.said
 
 
+def test_words_that_kept_turns_apart_stay_behind_with_their_fold():
+    """Converse refuses two turns of one role: words are put around a pinned question among folded messages."""
+    said = [
+        {"role": role, "content": [{"text": f"{number} " + "alpha beta " * 60}]}
+        for number in range(16)
+        for role in ("user", "assistant")
+    ]
+    session = refold.open("talk", store="memory:", window=20_000, format="converse")
+    session.prepare(said)
+    session.compact(keep=2)
+    session.pin("#13")
+    assert said[12] in session.prepare(said).messages
+    edited = [*said[:18], {"role": "user", "content": [{"text": "something else"}]}]
+    assert session.prepare(edited).messages == edited
+
+
 def test_what_a_fold_saves_does_not_count_a_message_that_is_back():
     """Bring back everything that left, one after another: then nothing is saved, but for what was inserted."""
     session = refold.open("talk", store="memory:", window=3_000)

@@ -55,10 +55,16 @@ def carry_marks(state: SessionState, said: int, base: StoredPlace) -> SessionFlo
 def _carry_fold(state: SessionState, entry: Entry, said: int, names: dict[str, str]) -> Any:
     """Return the body of a fold under the new names of the folds it mentions; None if it cannot go along."""
     fold = state.view.fold(entry.name)
-    removed = () if fold is None else (item for change in fold.changes for item in change.removed)
+    # Words that were put in for the sake of a fold are put in again where they are needed.
+    if fold is None or (
+        not any(change.gone() for change in fold.changes)
+        and not any(message.calls or message.results for message in fold_messages(entry))
+    ):
+        return None
+    removed = (item for change in fold.changes for item in change.removed)
     # What mends the last message depends on what follows it.
     last = said - 1 if entry.value.get("trigger") == "repair" else said
-    if fold is None or not all(
+    if not all(
         item.last <= last if isinstance(item, MessageRange) else item.fold in names for item in removed
     ):
         return None

@@ -131,7 +131,7 @@ def detect(items: Sequence[Any], model: str | None = None, tools: Any = None) ->
 
 def detect_or_none(items: Sequence[Any]) -> Format | None:
     """Return the format of a list; None if nothing in it belongs to one format only."""
-    if isinstance(items, (str, bytes, bytearray)) or not isinstance(items, Sequence):
+    if isinstance(items, (str, bytes, bytearray)) or not isinstance(items, (list, Sequence)):
         raise FormatError(f"expected a list of messages, found {type(items).__name__}", path="messages")
     detected: Format | None = None
     evidence = ""

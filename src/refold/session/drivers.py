@@ -149,7 +149,7 @@ def run_sync(
             resume = goes_on if stopped is None else partial(_throw, flow, stopped, mark_stale)
             held = lock.inner
     finally:
-        if inspect.getgeneratorstate(flow) != inspect.GEN_CLOSED:  # cut short without the lock
+        if flow.gi_frame is not None:  # type: ignore[attr-defined]  # cut short without the lock
             mark_stale()
             flow.close()
         flush()

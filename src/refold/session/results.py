@@ -140,7 +140,8 @@ class Totals:
 
     def as_dict(self) -> dict[str, int]:
         """Return the sums as plain data."""
-        return {name: getattr(self, name) for name in self.__slots__}  # `asdict` would copy each number
+        cached = {"cache_read": self.cache_read, "cache_write": self.cache_write}
+        return {"requests": self.requests, "input": self.input, "output": self.output, **cached}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

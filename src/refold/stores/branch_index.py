@@ -92,7 +92,8 @@ class BranchIndex:
         line.kinds.append(_CODES[kind])
         line.at.append(extent.at)
         line.sizes.append(extent.size)
-        self.extend_to(place)
+        self.last_seq = max(self.last_seq, place.seq)
+        self.last_line = max(self.last_line, place.line)
 
     def extend_to(self, place: Place, *, blame: int = 0) -> None:
         """Record that entries up to a place were stored once; those that are missing count as lost."""

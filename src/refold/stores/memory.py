@@ -4,7 +4,7 @@ import os
 import time
 from array import array
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from itertools import islice
 from threading import RLock
@@ -106,15 +106,14 @@ class MemoryStore:
         self._texts: list[tuple[str, int]] = []
         """For each text of the word index its session and the index of its entry there."""
 
-    @contextmanager
-    def _hold_lock(self) -> Iterator[None]:
+    def _hold_lock(self) -> AbstractContextManager[object]:
+        """Return the lock, to be held while the store is open."""
         # After a fork, another thread of the parent may have held the lock: a child begins with its own.
         if self._process != os.getpid():
             self._process, self._lock = os.getpid(), RLock()
-        with self._lock:
-            if not self._open:
-                raise StoreError("the store memory: is closed: open it again")
-            yield
+        if not self._open:
+            raise StoreError("the store memory: is closed: open it again")
+        return self._lock
 
     # -- the log -----------------------------------------------------------------------------------------
 

@@ -305,6 +305,14 @@ def test_numbers_that_cannot_be_are_no_usage():
     assert read_response({**chat(content="a"), "usage": {"prompt_tokens": -5}}).usage is None
 
 
+def test_a_text_of_another_class_is_kept():
+    class Words(str):
+        __slots__ = ()
+
+    message = read_response(chat(content=Words("Hello."))).message
+    assert message == {"role": "assistant", "content": "Hello."}
+
+
 def test_a_message_is_plain_json():
     part = SimpleNamespace(text="a", thought_signature=b"\x00\x01", kind=Enum("Kind", "ONE").ONE, tags=("x",))
     found = read_response({"candidates": [SimpleNamespace(content=SimpleNamespace(parts=[part]))]})

@@ -160,7 +160,7 @@ class Breakdown:
     @property
     def total(self) -> int:
         """Tokens of all parts by our own count, without those that are unlisted."""
-        return self.history + self.fixed
+        return self.history + self.system + self.prompt + self.tools + self.files
 
     @property
     def fixed(self) -> int:
@@ -232,8 +232,9 @@ def make_budget(
     system_messages   tokens of the system messages that lead the history
     """
     room = max(1, window - reserve if room is None else room)
-    used = breakdown.total if used is None else used
-    breakdown = breakdown.with_unlisted(used - breakdown.total)
+    total = breakdown.total
+    used = total if used is None else used
+    breakdown = breakdown.with_unlisted(used - total)
     ratio = used / room
     line = trigger.line(room, breakdown.fixed, system_messages)
     return Budget(

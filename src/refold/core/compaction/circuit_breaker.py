@@ -212,7 +212,7 @@ def _read_times(value: Any) -> tuple[float, ...]:
 
 
 def _read_time(value: Any) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    if type(value) is not float and (isinstance(value, bool) or not isinstance(value, int | float)):
         return None
     return float(value) if 0 <= value <= _LATEST else None
 

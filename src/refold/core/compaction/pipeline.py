@@ -309,4 +309,4 @@ def _order_stages(task: Task, stages: Sequence[Stage]) -> list[tuple[int, Stage]
 
 def select_arrival(stages: Sequence[Stage]) -> tuple[Stage, ...]:
     """Return the stages that limit each message on its arrival, whether or not it is time to compact."""
-    return tuple(stage for stage in stages if getattr(stage, "on_arrival", False))
+    return tuple([stage for stage in stages if getattr(stage, "on_arrival", False)])

@@ -272,6 +272,8 @@ def split_cache_marks(item: Any) -> tuple[Any, list[dict[str, Any]]]:
     """Return a message without its cache marks, and the marks. Arguments of tools are not looked into."""
     if not isinstance(item, dict):
         return item, []
+    if type(item.get("content")) is str and item.keys().isdisjoint(_CACHE_MARKS):  # as in most messages
+        return item, []
     own = {key: item[key] for key in _CACHE_MARKS if isinstance(item.get(key), dict)}
     bare = {key: value for key, value in item.items() if key not in own} if own else item
     content = item.get("content")

@@ -120,7 +120,7 @@ class View:
     @property
     def standing(self) -> tuple[Folded, ...]:
         """The folds that are not undone, oldest first."""
-        return tuple(fold for fold in self.folds if fold.standing)
+        return tuple([fold for fold in self.folds if fold.standing])
 
     def fold(self, name: str) -> Folded | None:
         """Return the fold of this name."""

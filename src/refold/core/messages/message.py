@@ -38,6 +38,9 @@ class EmptyMapping(Mapping[str, Any]):
     def __len__(self) -> int:
         return 0
 
+    def __contains__(self, key: object) -> bool:
+        return False
+
     def __hash__(self) -> int:
         return 0
 

@@ -65,7 +65,9 @@ def full_text(message: Message) -> str:
 
 
 def _join_texts(parts: Sequence[Part]) -> str:
-    return _part_text(parts[0]) if len(parts) == 1 else "\n".join([_part_text(part) for part in parts])
+    if len(parts) == 1:  # as in most messages
+        return parts[0].text if type(parts[0]) is Text else _part_text(parts[0])
+    return "\n".join([_part_text(part) for part in parts])
 
 
 def _part_text(part: Part) -> str:

@@ -17,6 +17,8 @@ from refold.core.messages.message import Message, Opaque, Thinking, ToolCall, To
 
 Place: TypeAlias = tuple[int, int]
 """Index of a message, and of a part in it."""
+_IN_UNIT: Final = frozenset({ToolCall, Thinking})
+"""What stands before the last results of a unit: calls, and thoughts."""
 _APPROVED: Final = "approval_request_id"
 _NAMING: Final = (_APPROVED, "tool_use_id", "tool_id", "caller_id")
 """Fields with which an item names the `id` of another: in Responses, of Anthropic's own tools, and in the
@@ -143,5 +145,4 @@ def last_unit(messages: Sequence[Message], *, across_messages: bool = True) -> r
 
 def may_continue_unit(message: Message) -> bool:
     """True if the next message may belong to the same unit: this one only calls tools or thinks."""
-    kinds = {type(part) for part in message.parts}
-    return bool(kinds) and kinds <= {ToolCall, Thinking}
+    return bool(message.parts) and _IN_UNIT.issuperset(map(type, message.parts))

@@ -5,7 +5,7 @@ Says yes only if it is sure. Otherwise `normalize` has to look at the whole hist
 
 from dataclasses import dataclass, field
 
-from refold.core.messages.message import Message, Thinking, ToolCall, ToolResult, is_blank
+from refold.core.messages.message import Message, Opaque, Thinking, ToolCall, ToolResult, is_blank
 from refold.core.messages.tool_pairs import may_continue_unit
 from refold.core.messages.unread import ORDERS, must_open_history, opens_history
 from refold.core.messages.wire_rules import Shape, is_own
@@ -33,13 +33,15 @@ class ValidityTracker:
 
     def accepts(self, message: Message) -> bool:
         """True if the history is surely valid with this message; the message is then taken into account."""
-        kinds = {type(part) for part in message.parts}
+        kinds = set(map(type, message.parts))
         if not kinds or not self._accepts_content(message, kinds) or not self._accepts_role(message, kinds):
             return False
-        if not (self._accepts_results(message) if ToolResult in kinds else self._accepts_calls(message)):
+        if not (
+            self._accepts_results(message) if ToolResult in kinds else self._accepts_calls(message, kinds)
+        ):
             return False
         self.role = self.role if message.role == "system" else message.role
-        self.unit_is_open = may_continue_unit(message)
+        self.unit_is_open = self.shape.results_anywhere and may_continue_unit(message)
         self.must_continue = self.shape.results_anywhere and Thinking in kinds
         self.is_behind_system = self.shape.system_behind_user and message.role == "system"
         self.has_orders = self.has_orders or ORDERS in message.meta
@@ -47,7 +49,8 @@ class ValidityTracker:
 
     def _accepts_content(self, message: Message, kinds: set[type]) -> bool:
         if self.shape.needs_content and (
-            kinds == {Thinking} or any(not result.content for result in message.results)
+            kinds == {Thinking}
+            or (ToolResult in kinds and any(not result.content for result in message.results))
         ):
             return False
         return self.shape.allows_empty or not any(is_blank(part, self.shape.spaces) for part in message.parts)
@@ -62,7 +65,8 @@ class ValidityTracker:
         if message.role == "system":
             return self.shape.system_inside or self._accepts_system(message)
         is_same_turn = (message.role == "assistant") == (self.role == "assistant")
-        if self.role and (must_open_history(message) or (self.shape.takes_turns and is_same_turn)):
+        opens = Opaque in kinds and must_open_history(message)
+        if self.role and (opens or (self.shape.takes_turns and is_same_turn)):
             return False
         if not self.role and self.shape.starts_with_user and message.role != "user":
             return opens_history(message) and is_own(message, self.shape)
@@ -90,12 +94,13 @@ class ValidityTracker:
             self.waiting = left
         return is_valid
 
-    def _accepts_calls(self, message: Message) -> bool:
+    def _accepts_calls(self, message: Message, kinds: set[type]) -> bool:
+        if ToolCall not in kinds:
+            return message.role != "tool" and not self.waiting
         ids = [call.id for call in message.calls]
-        if message.role == "tool" or (ids and message.role != "assistant"):
+        if message.role != "assistant":
             return False
-        joins = self.shape.results_anywhere and self.unit_is_open and ids and may_continue_unit(message)
-        if self.waiting and not joins:
+        if self.waiting and not (self.unit_is_open and may_continue_unit(message)):
             return False
         if "" in ids or len(set(ids)) != len(ids):
             return False

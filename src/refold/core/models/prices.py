@@ -151,7 +151,8 @@ class Spent:
         >>> Spent(calls=1, dollars=0.5).plus(Spent(calls=1, dollars=None))
         Spent(calls=2, input=0, output=0, cache_read=0, cache_write=0, dollars=0.5, unpriced=1)
         """
-        known = [sums.dollars for sums in (self, other) if sums.calls and sums.dollars is not None]
+        both = self, other
+        known = [sums.dollars for sums in both if sums.calls and sums.dollars is not None]
         return Spent(
             calls=self.calls + other.calls,
             input=self.input + other.input,
@@ -159,12 +160,14 @@ class Spent:
             cache_read=self.cache_read + other.cache_read,
             cache_write=self.cache_write + other.cache_write,
             dollars=sum(known) if known or not (self.calls or other.calls) else None,
-            unpriced=sum(sums.calls if sums.dollars is None else sums.unpriced for sums in (self, other)),
+            unpriced=sum([sums.calls if sums.dollars is None else sums.unpriced for sums in both]),
         )
 
     def as_dict(self) -> dict[str, Any]:
         """Return the sum as plain data."""
-        return {name: getattr(self, name) for name in self.__slots__}  # `asdict` would copy each number
+        tokens = {"input": self.input, "output": self.output, "cache_read": self.cache_read}
+        tokens["cache_write"] = self.cache_write
+        return {"calls": self.calls, **tokens, "dollars": self.dollars, "unpriced": self.unpriced}
 
 
 def fold_cost(price: Price, *, context: int, summary: int, tail: int, cached: bool) -> float:

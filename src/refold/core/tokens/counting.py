@@ -17,6 +17,7 @@ from itertools import chain
 from typing import Any, Final
 
 from refold.core.messages.message import (
+    EMPTY,
     Document,
     File,
     Image,
@@ -75,7 +76,7 @@ class Counter:
     def count_with_text(self, message: Message, visible: str) -> int:
         """Return the units of one message whose visible text is known."""
         units = self.text(visible) + self.per_message
-        if message.meta and (reported := find_reported_tokens(message)) is not None:
+        if message.meta is not EMPTY and (reported := find_reported_tokens(message)) is not None:
             return reported * self.divisor + self.per_message
         media = 0 if self.media is None else self.media(message)
         if media and self.guess != 1.0:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, is_dataclass
 from enum import Enum
+from functools import lru_cache
 from itertools import islice
 from typing import Any, Final, Literal, TypeAlias
 
@@ -97,6 +98,7 @@ _MAX_DEPTH: Final = 100
 _MAX_VALUES: Final = 200_000
 """Values that an answer may hold. A few that contain each other can multiply to more than fit in memory."""
 _MAX_ITEMS: Final = 100_000
+_LEAVES: Final = frozenset({str, int, float, bool, type(None)})
 _SILENT: Final = frozenset({"thinking", "redacted_thinking", "reasoning"})
 """Blocks and items that hold only reasoning."""
 _CALLS: Final = frozenset(
@@ -146,6 +148,7 @@ def is_report(value: Any) -> bool:
     return all(_find_finish(word) in {"stop", "length", "tool_calls"} for word in words)
 
 
+@lru_cache(64)
 def _find_finish(word: str) -> Finish:
     return _FINISH.get(re.sub(r"[^a-z]", "", word.lower()), "unknown")
 
@@ -214,10 +217,11 @@ def _read_chat(fields: Mapping[str, Any]) -> _Answer | None:
     else:
         return None
     calls = bool(message.get("tool_calls") or message.get("function_call"))
-    refused = _has_words(message.get("refusal"))
+    refused = "refusal" in message and _has_words(message["refusal"])
     said = _has_words(message.get("content")) or refused or bool(message.get("audio"))
-    thought = any(_has_words(message.get(key)) for key in ("reasoning", "reasoning_content", "thinking"))
-    item = _to_message(message, "assistant") if said or calls or thought else None
+    thoughts = ("reasoning", "reasoning_content", "thinking")
+    is_message = said or calls or any(_has_words(message.get(key)) for key in thoughts)
+    item = _to_message(message, "assistant") if is_message else None
     return _Answer(raw, item, said, calls, refused)
 
 
@@ -376,9 +380,10 @@ def _to_fields(value: Any) -> Mapping[str, Any]:
 
 def _to_json(value: Any) -> Any:
     """Return a value as plain JSON; None if that is not possible."""
-    with suppress(Exception):  # hostile objects raise what they like
+    try:
         return _copy(value, _MAX_DEPTH, iter(range(_MAX_VALUES)))
-    return None
+    except Exception:  # noqa: BLE001  # hostile objects raise what they like
+        return None
 
 
 def _copy(value: Any, depth: int, places: Iterator[int]) -> Any:
@@ -386,9 +391,11 @@ def _copy(value: Any, depth: int, places: Iterator[int]) -> Any:
     next(places)
     if depth < 0:
         raise ValueError("nested too deep")
+    if type(value) in _LEAVES:  # as most values are
+        return value
     if isinstance(value, Enum):
         return _finish_word(value)
-    if value is None or isinstance(value, str | int | float):
+    if isinstance(value, str | int | float):
         return value
     if isinstance(value, bytes):
         return b64encode(value).decode()

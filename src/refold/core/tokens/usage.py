@@ -79,11 +79,26 @@ _REPORTS: Final = (
 smolagents, LlamaIndex."""
 _PASSES: Final = ("iterations", "request_usage_entries")
 """Keys that list the passes of one report; only the last pass is the context as it is now."""
+_COSTS_MORE: Final = frozenset({*_PASSES, *_TOOL_PROMPTS})
 _HOLDERS: Final = frozenset({*_REPORTS, *_PASSES})
 _ASIDE: Final = frozenset({"compaction", "advisor_message"})
 """Types of passes that read something else than the context: a compaction, another model's advice."""
-
-_REPORTED: Final = ("input", "output", "cache_read", "cache_write", "messages", "said")
+_NAMES: Final = {
+    "all input": _ALL_INPUT,
+    "input": _INPUT,
+    "output": _OUTPUT,
+    "thoughts": _THOUGHTS,
+    "cached beside": _CACHED_BESIDE,
+    "cached within": _CACHED_WITHIN,
+    "cached any": _CACHED_ANY,
+    "written": _CACHE_WRITTEN,
+    "written any": _WRITTEN_ANY,
+    "messages": ("messages",),
+    "total": ("total_token_count",),
+}
+_KINDS: Final = {name: kind for kind, names in _NAMES.items() for name in names}
+_ORDER: Final = [*_KINDS].index
+_NO_NUMBERS: Final = dict.fromkeys(_NAMES, 0)
 
 
 @quick_init
@@ -112,7 +127,9 @@ class Usage:
 
     def as_dict(self) -> dict[str, int | None]:
         """Return the report as plain data."""
-        return {name: getattr(self, name) for name in _REPORTED}  # `asdict` would copy each number
+        cached = {"cache_read": self.cache_read, "cache_write": self.cache_write}
+        history = {"messages": self.messages, "said": self.said}
+        return {"input": self.input, "output": self.output, **cached, **history}
 
 
 def read_usage(usage: Any) -> Usage | None:
@@ -131,29 +148,33 @@ def read_usage(usage: Any) -> Usage | None:
     for key in _MORE:
         if key in fields:
             fields = {**_to_fields(fields[key]), **fields}
-    beside, write = _first_number(fields, _CACHED_BESIDE), _first_number(fields, _CACHE_WRITTEN)
+    numbers = _read_numbers(fields)
+    beside, write = numbers["cached beside"], numbers["written"]
     within = [
         _first_number(_find_report(fields[key]), ("cached_tokens", "cache_read"))
         for key in _INPUT_DETAILS
         if key in fields
     ]
-    read = beside or max(within, default=0) or _first_number(fields, _CACHED_WITHIN + _CACHED_ANY)
-    total = _first_number(fields, _ALL_INPUT) or _first_number(fields, _INPUT) + beside + write
-    if _counts_cached_beside(fields):
-        total += _first_number(fields, _CACHED_ANY) + _first_number(fields, _WRITTEN_ANY)
-    write = write or _first_number(fields, _WRITTEN_ANY)
+    cached, written = numbers["cached any"], numbers["written any"]
+    read = beside or max(within, default=0) or numbers["cached within"] or cached
+    total = numbers["all input"] or numbers["input"] + beside + write
+    # Agent Framework's may stand beside the input or within it; other names for them were added already.
+    if (more := cached + written) and fields.keys().isdisjoint(_CACHED_BESIDE):
+        whole = numbers["input"] + more + numbers["output"]
+        total += more if more > numbers["input"] or numbers["total"] >= whole else 0
+    write = write or written
     if read + write > total:  # more than all that was read can only stand beside it
         total += read + write
     if not 0 < total <= MAX_REPORTED_TOKENS:
         return None
-    output = _first_number(fields, _OUTPUT)
+    output = numbers["output"]
     return Usage(
         input=total,
-        output=output + _first_number(fields, _THOUGHTS),
+        output=output + numbers["thoughts"],
         cache_read=read,
         cache_write=write,
-        written_for_hour=_first_number(_to_fields(fields.get("cache_creation")), _FOR_HOUR),
-        messages=_first_number(fields, ("messages",)) or None,
+        written_for_hour=_first_number(_to_fields(fields.get("cache_creation", {})), _FOR_HOUR),
+        messages=numbers["messages"] or None,
         said=_output_without_reasoning(fields, output),
     )
 
@@ -196,6 +217,8 @@ def read_block_size(usage: Any) -> int | None:
 def costs_more(usage: Any) -> bool:
     """True if a report lists passes, or tokens beside the context; else `read_cost` is `read_usage`."""
     report = _open_report(usage)
+    if _COSTS_MORE.isdisjoint(report):  # as in most reports
+        return False
     return bool(_list_passes(report)) or _first_number(report, _TOOL_PROMPTS) > 0
 
 
@@ -212,15 +235,6 @@ def find_impossible(usage: Any) -> str:
         if isinstance(value, _NUMBERS) and not 0 <= value <= MAX_REPORTED_TOKENS and name in _JUDGED
     ]
     return f"{(name := min(odd, key=_JUDGED.index))} is {fields[name]:.12g}" if odd else ""
-
-
-def _counts_cached_beside(fields: Mapping[str, Any]) -> bool:
-    """True if a report of Agent Framework has cached tokens beside its input."""
-    cached = _first_number(fields, _CACHED_ANY) + _first_number(fields, _WRITTEN_ANY)
-    if not cached or any(name in fields for name in _CACHED_BESIDE):
-        return False  # there are none, or they were added already
-    read, whole = _first_number(fields, _INPUT), _first_number(fields, ("total_token_count",))
-    return cached > read or whole >= read + cached + _first_number(fields, _OUTPUT)
 
 
 def _output_without_reasoning(fields: Mapping[str, Any], output: int) -> int | None:
@@ -285,13 +299,25 @@ def _to_fields(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else getattr(value, "__dict__", None) or {}
 
 
+def _read_numbers(fields: Mapping[str, Any]) -> dict[str, int]:
+    """Return the first number of a report for each kind of tokens, 0 where it has none.
+
+    A report has few of the names that are known, so that only those are looked at.
+    """
+    numbers = _NO_NUMBERS.copy()
+    for name in sorted(_KINDS.keys() & fields.keys(), key=_ORDER):
+        kind = _KINDS[name]
+        numbers[kind] = numbers[kind] or _to_number(fields[name])
+    return numbers
+
+
 def _first_number(fields: Mapping[str, Any], names: tuple[str, ...]) -> int:
-    if fields.keys().isdisjoint(names):  # as nearly always: a report has few of the names that are known
+    if fields.keys().isdisjoint(names):
         return 0
-    for name in names:
-        value = fields.get(name)
-        if value is None or isinstance(value, bool) or not isinstance(value, _NUMBERS):
-            continue
-        if 0 < value <= MAX_REPORTED_TOKENS:
-            return int(value)
-    return 0
+    return next(filter(None, (_to_number(fields[name]) for name in names if name in fields)), 0)
+
+
+def _to_number(value: Any) -> int:
+    """Return the tokens that a field of a report names; 0 if that is no number of a request."""
+    is_number = isinstance(value, _NUMBERS) and not isinstance(value, bool)
+    return int(value) if is_number and 0 < value <= MAX_REPORTED_TOKENS else 0

@@ -100,10 +100,10 @@ class LoadedView:
         self.view_items += view_items
         self.has_private = self.has_private or any(map(has_private, items))
         for view_item, given, read, text in zip(view_items, items, messages, known, strict=True):
-            message = unmark_said(read) if isinstance(view_item, MessageRange) else read
-            item, shown = self.bound.show(
-                len(self.messages), without_private(given), message, self.wire.render
-            )
+            message = unmark_said(read) if read.source and isinstance(view_item, MessageRange) else read
+            item, shown = without_private(given) if self.has_private else given, message
+            if self.bound.thinking is not None:
+                item, shown = self.bound.show(len(self.messages), item, message, self.wire.render)
             self._put_item(len(self.messages), item)
             visible = self.counter.visible(shown) if text is None or shown is not message else text
             size = self.counter.count_with_text(shown, visible)
@@ -309,11 +309,10 @@ class LoadedView:
 
 def has_positions(messages: Iterable[Message]) -> bool:
     """True if a call or a result has no id but its position."""
-    parts = (part for message in messages for part in message.parts)
+    tools = (ToolCall, ToolResult)
+    parts = [part for message in messages for part in message.parts if isinstance(part, tools)]
     return any(
-        is_position(part.id if isinstance(part, ToolCall) else part.call_id, part.name)
-        for part in parts
-        if isinstance(part, ToolCall | ToolResult)
+        is_position(part.id if isinstance(part, ToolCall) else part.call_id, part.name) for part in parts
     )
 
 

@@ -76,7 +76,7 @@ class RequestContext:
     def breakdown(self, counter: Counter, history: int) -> Breakdown:
         """Return the tokens of each part of the context; `history` is the size of the history."""
         tools = () if self.tools is None else self.tools
-        tools = [tools] if isinstance(tools, Mapping) else tools
+        tools = [tools] if not isinstance(tools, list) and isinstance(tools, Mapping) else tools
         key = (counter, self.system, len(tools))
         # Programs send the same tools again and again, and their JSON may be long: a list that is equal is
         # not counted again.

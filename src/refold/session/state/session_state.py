@@ -82,7 +82,7 @@ class SessionState:
     @property
     def wire(self) -> Format:
         """The format the conversation is in."""
-        return self.loaded.wire
+        return self.loaded.reader.wire
 
     def counter(self) -> Counter:
         """Return the way this session counts tokens."""
@@ -169,7 +169,7 @@ class SessionState:
 
     def note_turn(self, added: Iterable[Message]) -> None:
         """Tell the circuit breaker that the model took its turn, if it said one of these messages."""
-        if any(message.role == "assistant" for message in added):
+        if "assistant" in [message.role for message in added]:
             self.accounting.record_breaker_event("turn", self.now())
 
     def send_view(self, *, new_copies: bool = False) -> list[Any]:

@@ -37,7 +37,7 @@ def commit(
     position, expect, was_stale = state.position, state.head, state.position.stale
     # Stale until the store has answered: if this flow ends here, nobody knows whether it has written.
     position.mark_stale()
-    names = tuple(entry.name for entry in entries)
+    names = tuple([entry.name for entry in entries])
     head = _repeated(position, names, at)
     if head is None:
         where: dict[str, Any] = {"expect": expect, "at": at, "fence": fence}

@@ -136,7 +136,7 @@ def current_request(state: SessionState, budget: Budget | None = None) -> SentRe
         expected=breakdown.total if used is None else used,
         messages=len(loaded.messages),
         fixed=breakdown.system + breakdown.tools,
-        folds=tuple(fold.name for fold in state.view.standing),
+        folds=tuple([fold.name for fold in state.view.standing]),
         said=state.view.said,
     )
 

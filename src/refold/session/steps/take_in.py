@@ -65,7 +65,7 @@ def take_in(state: SessionState, messages: Sequence[Any]) -> SessionFlow[bool]:
 
     Returns True if the list has the messages as they were said, so that it may be sent as it is.
     """
-    if isinstance(messages, str | bytes) or not isinstance(messages, Sequence):
+    if isinstance(messages, (str, bytes)) or not isinstance(messages, (list, Sequence)):
         raise FormatError(f"expected a list of messages, found {type(messages).__name__}", path="messages")
     messages = messages if isinstance(messages, list) else list(messages)
     compared = _compare_with_said(state, messages)

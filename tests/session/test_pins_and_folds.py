@@ -124,3 +124,31 @@ def test_what_a_history_of_its_own_needs_is_mended_again_when_a_fold_is_undone()
     assert session.unfold()
     assert refold.validate(session.view(), "converse") == []
     assert session.unfold() is None
+
+
+def test_the_last_words_of_an_edited_history_are_in_view_although_a_fold_told_them():
+    """A program goes back to before a later request: an older one, which a fold tells, is the last one then."""
+
+    def look(number):
+        call = {"id": f"c{number}", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+        return (
+            {"role": "assistant", "content": None, "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": f"c{number}", "content": f"result {number} " * 3},
+        )
+
+    steps = [message for number in range(20) for message in look(number)]
+    first, second, third = (
+        {"role": "user", "content": text * 10}
+        for text in ("Port the parser. ", "Now test the lexer. ", "Go on. ")
+    )
+    session = refold.open("talk", store="memory:", window=100_000)
+    session.prepare([first, *steps[:16], second, *steps[16:], third])
+    session.compact(keep=2)
+    assert second not in session.view()
+    edited = [first, *steps[:16], second, *steps[16:32]]
+    view = session.prepare(edited).messages
+    assert second in view
+    assert len(view) < len(edited)
+    assert refold.validate(view) == []
+    session.unfold()
+    assert session.view() == edited

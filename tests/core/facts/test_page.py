@@ -216,6 +216,33 @@ def test_a_call_that_changed_something_stands_beside_lookups(name):
     assert lines[-1] == "- #8 search_flight(to=X8) → 6 items"
 
 
+@pytest.mark.parametrize(
+    "look",
+    ["grep -n x a.py", "cat a.py 2>&1", "git diff", "kubectl --context a get pods", "Glob(pattern=*.py)"],
+)
+def test_how_a_run_ended_stands_before_what_was_looked_up(look):
+    """A file can be read again; whether the fault was reproduced says what is to be done."""
+    page = Page(count, 500)
+    run = Fact("done", "python try.py", "FAIL: the length is missing", 1)
+    looked = (Fact("done", f"{look} {at}", f"{at} hits", at) for at in range(2, 9))
+    fill_section(page, ledger(Fact("file", "a.py", "read", 1), run, *looked), DONE, 24)
+    assert page.text == "## What was done\n- #1 python try.py → FAIL: the length is missing"
+    made = Page(count, 500)
+    newer = Fact("done", f"{look} > b.txt; make", "built", 9)
+    fill_section(made, ledger(Fact("file", "a.py", "read", 1), run, newer), DONE, 24)
+    assert made.text.startswith("## What was done\n- #9 ")
+
+
+def test_a_write_is_not_told_beside_the_state_of_its_file():
+    page = Page(count, 500)
+    found = ledger(
+        Fact("file", "a.py", "changed", 1), Fact("done", "cat > a.py (96 lines)", "ok, no output", 1)
+    )
+    fill_changed(page, found, 100)
+    fill_section(page, found, DONE, 100)
+    assert page.text == "## Files\n- changed: a.py #1"
+
+
 def test_what_a_service_changed_is_told_in_short_before_any_lookup():
     """A refused call changed nothing, and a lookup of what was changed later tells an old state."""
     page = Page(count, 500)

@@ -87,6 +87,14 @@ _REFUSED: Final = re.compile(
     re.IGNORECASE,
 )
 """An outcome that begins by saying that nothing was changed."""
+_SHELL_LOOKS: Final = re.compile(
+    r"(?:cd \S{1,200} && )?(?:(?:cat|sed -n|nl|head|tail|less|ls|tree|find|grep|rg|ag|wc|pwd|which|stat"
+    r"|journalctl|read|git (?:grep|log|show|status|diff|blame|ls-files))(?!\S)|(?:Grep|Glob|LS)\("
+    r"|(?:kubectl|docker|systemctl|helm) (?:\S{1,80} ){0,4}?"
+    r"(?:get|describe|top|logs|ps|status|images|list)(?!\S))"
+)
+_WRITES: Final = re.compile(r"&&|;|(?<!2)>(?!&)|-delete\b|-exec\b|\btee\b|\bxargs\b")
+"""What a command that begins by looking may do behind it."""
 CHANGE_LENGTHS: Final = ((80, 60), (64, 40), (60, 20))
 """Characters of a call that changed something, and of what came of it: its object, an id and its state. Three
 whole ones would fill a page. The first lengths at which all changes fit are taken: of 1,608 changes in joined
@@ -251,7 +259,7 @@ def fill_section(
     newest_first = _order_actions(newest_first, is_service=is_service) if title == DONE else newest_first
     lengths = _choose_lengths(page, newest_first, budget, is_service=is_service)
     misses, files = 0, dict[int, list[str]]()
-    for file in ledger.of("file") if brief and title == DONE else ():
+    for file in (each for each in ledger.of("file") if title == DONE and (brief or id(each) in page.shown)):
         files.setdefault(file.at, []).append(file.text)
     for fact in newest_first if newest or title in {DONE, OPEN} else Ledger(tuple(of_kind)).by_rank():
         if id(fact) in page.shown or any(_tells_only_file(fact, path) for path in files.get(fact.at, ())):
@@ -301,9 +309,11 @@ def _order_actions(facts: Sequence[Fact], *, is_service: bool) -> list[Fact]:
         in_turn = chain.from_iterable(zip(unsure, _vary_tools(unsure), strict=True))
         looked.sort(key=lambda fact: changed.get(_find_object(fact), -1) > fact.at)
         return list({id(fact): fact for fact in (*_vary_tools(made), *in_turn, *looked)}.values())
-    changes, lookups = (deque(f for f in others if _is_lookup(f) is looks) for looks in (False, True))
+    shell = (f for f in others if _SHELL_LOOKS.match(f.text) and not _WRITES.search(f.text))
+    looked_up = set(map(id, (*filter(_is_lookup, others), *shell)))
+    changes, lookups = (deque(f for f in others if (id(f) in looked_up) is looks) for looks in (False, True))
     order: list[Fact] = []
-    is_after_lookup = False
+    is_after_lookup = True  # what was found can be looked up again; how a run ended is the state of the work
     while changes and lookups:
         is_after_lookup = not is_after_lookup and lookups[0].at > changes[0].at
         order.append((lookups if is_after_lookup else changes).popleft())

@@ -221,6 +221,10 @@ class TestPeople:
                 "I found the order K4 of yours.",
             ),
             ("1. **The Ledger**: Maren finds a wrong sum.", "The Ledger: Maren finds a wrong sum."),
+            (
+                "It is done and committed now.\n- Old rows: `fix_rows` wrote 417 of them.",
+                "Old rows: `fix_rows` wrote 417 of them.",
+            ),
             ("- Price: 41,000 EUR in the year 2024", "Price: 41,000 EUR in the year 2024"),
             (
                 "Er kommt wohl am 7. März an die Packstation 144.",

@@ -78,9 +78,10 @@ LEAST_ANSWER: Final = 24
 """Characters of an answer that tells something; shorter ones are courtesy."""
 _BOLD: Final = re.compile(r"\*\*([^*\n]{1,200})\*\*")
 _DETAILS: Final = re.compile(
-    r"^(?:[ \t]{1,40}(?:[-*+•]|\d{1,3}[.)]) .*|[-*+•] [^\s:][^:\n]{0,40}: .*)$", re.MULTILINE
+    r"^(?:[ \t]{1,40}(?:[-*+•]|\d{1,3}[.)]) .*|[-*+•] [^\s:][^:\n]{0,40}: [^\n]{1,40}(?<![.!?。]))$",
+    re.MULTILINE,
 )
-"""Lines of a list that say something of another line: those below an item, and labels with their values."""
+"""Lines of a list that say something of another line: those below an item, labels with short values."""
 _ARGUMENT_CHARS: Final = 100_000
 _ARGUMENT_DEPTH: Final = 20
 """Arguments beyond these are not read; both bound the work on hostile input."""

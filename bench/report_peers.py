@@ -115,7 +115,7 @@ def section(found: dict[str, Any], plots: Path) -> str:
         picture = plots / f"{step}.svg"
         picture.write_text(drawn(rows, title), encoding="utf-8")
         parts.append(f"![{title}: milliseconds by messages](../plots/{picture.name})\n")
-    parts += [_kinds(found), _memory(found["memory"]), _weight(found["weight"])]
+    parts += [_kinds(found), tell_memory(found["memory"]), _weight(found["weight"])]
     if found["left_out"]:
         parts.append(
             "Left out: " + "; ".join(f"{name} ({why})" for name, why in found["left_out"].items()) + ".\n"
@@ -295,14 +295,19 @@ def _grown(row: dict[str, Any], key: str) -> str:
     return _unless_failed(row[key], "MB")
 
 
-def _memory(rows: Sequence[dict[str, Any]]) -> str:
+def tell_memory(rows: Sequence[dict[str, Any]]) -> str:
+    """Return the table of memory."""
     if not rows:
         return ""
     lines = [f"| {row['subject']} | {_grown(row, 'held_mb')} | {_grown(row, 'mb')} |" for row in rows]
+    warm = max(row.get("warm_messages") or 0 for row in rows)
+    loaded = "Modules that are loaded when they are first used count."
+    if warm:
+        loaded = f"Each has held and cut {warm} messages before, so that its modules are loaded."
     head = (
         f"### Memory\n\nWhat a fresh process grows by at {rows[0]['messages']:,} messages, over the plain"
         " list of dicts: to hold the conversation in the library's own shape (its message classes, a"
-        " session, a store), and at most during one decision or one cut.\n\n"
+        f" session, a store), and at most during one decision or one cut. {loaded}\n\n"
         "| | to hold | to decide or cut |\n|---|---|---|\n"
     )
     return head + "\n".join(lines) + "\n"

@@ -167,7 +167,7 @@ def memory(subjects: Sequence[peering.Peer], size: int) -> list[dict[str, Any]]:
         subject.stop()
         reply = subject.call("memory", messages=size, seed=7, seconds=120)
         note = {"note": reply["error"][:160]} if "error" in reply else {}
-        found = {"mb": reply.get("mb"), "held_mb": reply.get("held_mb")}
+        found = {key: reply.get(key) for key in ("mb", "held_mb", "warm_messages")}
         rows.append({"subject": subject.name, "messages": size, **found, **note})
         subject.stop()
     return rows

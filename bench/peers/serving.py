@@ -275,8 +275,12 @@ class Server:
         """How much the process grows by holding a conversation in its own shape, and by its work on it.
 
         The first is what the adapter makes of the list before the clock would start: messages of the
-        library's own classes, a session, a store. The second is one decision and one cut.
+        library's own classes, a session, a store. The second is one decision and one cut. Both are done with
+        a short conversation first: some load their modules when they are imported, others when they work.
         """
+        short = conversation(WARM_MESSAGES, seed=WARM_SEED)
+        self._adapter.decide(short)()()
+        self._adapter.act(short)()()
         empty = _settled()
         fresh = self._adapter.decide(messages)
         held = _settled()
@@ -287,7 +291,8 @@ class Server:
         before = _settled()
         cut()
         worked = max(decided - held, _most() - before)
-        return {"mb": max(0, worked) / 1_024, "held_mb": max(0, held - empty) / 1_024}
+        grown = {"mb": max(0, worked) / 1_024, "held_mb": max(0, held - empty) / 1_024}
+        return {**grown, "warm_messages": WARM_MESSAGES}
 
 
 def _settled() -> int:

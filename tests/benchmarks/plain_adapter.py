@@ -26,7 +26,11 @@ class Plain(Adapter):
             raise ValueError(f"ended by {said.finish} with {said.calls} calls")
         return [{"role": "user", "content": said.text}, *messages[-1:]]
 
+    modules = b""
+    """Stands for what is loaded when it is first needed."""
+
     def decide(self, messages):
+        Plain.modules = Plain.modules or b"x" * 50_000_000
         return lambda: lambda: len(messages)
 
     def act(self, messages):

@@ -162,3 +162,12 @@ def test_the_first_run_is_shown_with_the_conversion_that_it_needs():
     lines = report_peers.table(rows, converted).splitlines()
     assert lines[0] == "| | 100 messages | first, 100 | from dicts, 100 |"
     assert lines[2:] == ["| refold | 2.0 | 4.0 | 4.0 |", "| peer way | **1.0** | 1.5 | 7.5 |"]
+
+
+def test_memory_says_whether_modules_count():
+    row = {"subject": "refold", "messages": 100, "mb": 1.0, "held_mb": 2.0}
+    cold, warm = report_peers.tell_memory([row]), report_peers.tell_memory([{**row, "warm_messages": 40}])
+    assert "first used count." in cold
+    assert "held and cut 40 messages before" in warm
+    assert cold.splitlines()[-1] == warm.splitlines()[-1] == "| refold | 2 MB | 1 MB |"
+    assert report_peers.tell_memory([]) == ""

@@ -354,6 +354,15 @@ def test_too_little_is_not_the_reason_where_pins_keep_everything():
     assert "too little" not in told
 
 
+@pytest.mark.parametrize("strategy", ["truncate", "through-line-and-facts"])
+def test_a_checkpoint_at_the_end_is_the_reason_where_nothing_stands_behind_it(strategy):
+    chat = filled(6, ask=lambda _: SUMMARY)
+    do(chat, "/checkpoint here")
+    why = "no whole answer came since the checkpoint; /compact refold takes what is older, too"
+    assert do(chat, f"/compact {strategy}") == f"nothing was folded: {why}"
+    assert do(chat, f"/plan {strategy}") == f"Nothing would change: {why}"
+
+
 def test_a_policy_that_needs_a_summariser_says_who_is_missing():
     chat = filled(6, policy="ripple", ask=None)
     told = do(chat, "/compact")

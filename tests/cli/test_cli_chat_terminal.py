@@ -172,6 +172,20 @@ def test_an_answer_is_stopped_and_what_is_typed_meanwhile_waits(provider, chat):
     assert contents[3].endswith("again")
 
 
+def test_a_line_typed_before_an_answer_is_stopped_is_said_next(provider, chat):
+    provider.script = [hangs("Half of an answer"), tells("Whole.")]
+    with chat("--store", "memory:") as terminal:
+        ready(terminal)
+        terminal.enter("go")
+        terminal.expect(r"Half of an answer\n[^\n]*answer [1-9]\d*")
+        terminal.type("rather this\r")
+        time.sleep(0.3)
+        terminal.type("\x03")
+        terminal.expect("interrupted; what was said is kept")
+        terminal.expect("rather this\nWhole.")
+    assert provider.seen[1].json["messages"][-1]["content"].endswith("rather this")
+
+
 def test_a_paste_during_an_answer_is_whole_and_waits(provider, chat):
     """Its lines are no messages of their own, and a terminal that gathers lines keeps 4,095 bytes of one."""
     gate, pasted = threading.Event(), f"first\n{'x' * 6_000}\nlast"

@@ -190,6 +190,12 @@ def test_a_window_from_the_file_is_laid_over_the_table(small):
     assert "set in refold.toml" in run_cli("measure", small, "--model", "my-model").out
 
 
+def test_a_mistyped_model_is_told_with_its_neighbours():
+    told = run_cli("models", "claude-sonet-4-6").out
+    assert "no model in the table has this in its name; did you mean claude-sonnet-4" in told
+    assert run_cli("models", "unheard-of").out.endswith("no model in the table has this in its name\n")
+
+
 def test_an_unknown_model_is_a_note_once(large):
     done = run_cli("plan", large, "--model", "unheard-of", "--force")
     assert done.err.count("refold: note: no window is known for model 'unheard-of'") == 1
@@ -537,7 +543,7 @@ def test_the_answering_program_has_a_window_of_its_own(large, model, tmp_path):
         (["--target=-5"], "--target: '-5' is not a number"),
         (["--pin", "99"], "--pin 99: the 4 messages are counted from 0 to 3"),
         (["--pin", "-5"], "--pin -5: the 4 messages"),
-        (["--pin", "first"], "invalid int value"),
+        (["--pin", "first"], "--pin: 'first' is not a whole number"),
         (["--in-place", "-o", "x"], "exclude each other"),
         (["--tools", "{"], "--tools is not JSON"),
         (["--attach", "none.txt"], "--attach: cannot read none.txt"),

@@ -2,6 +2,7 @@
 
 import json
 import re
+from pathlib import Path
 
 import pytest
 from cli_running import ROOT, run_cli, saved, talk
@@ -90,6 +91,9 @@ def test_one_value(monkeypatch):
     assert run_cli("config", "policy", "--json").json["source"] == "refold.toml"
     nothing = run_cli("config", "model")
     assert (nothing.status, nothing.out) == (1, "")
+    assert nothing.err == "model is not set; the default is none\n"
+    store = str(Path.home() / ".local/share/refold/refold.db")
+    assert run_cli("config", "store").err == f"store is not set; the default is sqlite:{store}\n"
 
 
 def test_the_file_that_is_read(monkeypatch, tmp_path):

@@ -182,6 +182,16 @@ def test_progress_is_drawn_and_leaves_no_trace():
     assert err.getvalue().endswith("parsing\r\x1b[2K")
 
 
+def test_the_seconds_behind_a_line_of_progress_fit_a_narrow_terminal():
+    """A line that wraps is not erased whole: every second would leave a part of it on the screen."""
+    for width in (40, 60, 80, 200):
+        screen = Screen(out=None, err=Terminal(), err_live=True, fancy=True, width=width)
+        with progress(screen) as told:
+            told.show("replaying under neurolink in a window of 100,000 tokens", 99, 100)
+            assert "re" in screen.activity.doing
+            assert len(f"{screen.activity.doing} (9999 s)") < width
+
+
 def test_progress_is_silent_in_a_pipe_and_for_short_work():
     err = Terminal()
     for live, long in ((False, True), (True, False)):

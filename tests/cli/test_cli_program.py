@@ -42,7 +42,10 @@ def test_no_command_tells_what_to_begin_with():
     [
         (["mesure", "x"], "there is no command 'mesure'; did you mean measure?"),
         (["frobnicate"], "there are quickstart, demo, chat, measure, plan, compact"),
-        (["measure"], "no conversation is named: name a FILE, or a session"),
+        (["measure"], "no conversation is named: name a FILE, - for standard input, or a session"),
+        (["measure", "a.json", "--usage", "many"], "--usage holds no number: give tokens, the JSON of"),
+        (["compact", "a.json", "--pin", "first"], "refold: --pin: 'first' is not a whole number; see"),
+        (["show", "task", "--store", "work.db"], "not the address of a store: write sqlite:work.db"),
         (["measure", "a.json", "--modle", "x"], "there is no option --modle (did you mean --model?)"),
         (["measure", "a.json", "--zzz=1"], "there is no option --zzz;"),
         (["measure", "a.json", "b.json"], "there is no place for 'b.json'"),

@@ -894,7 +894,7 @@ def test_a_whole_session_has_its_system_prompt(one_store):
 @pytest.mark.parametrize(
     ("args", "said"),
     [
-        ([], "no conversation is named: name a FILE, or a session of the store with --session"),
+        ([], "no conversation is named: name a FILE, - for standard input, or a session with --session"),
         (["a.json", "--session", "b"], "FILE and --session exclude each other"),
         (["a.json", "--store", "sqlite:x.db"], "--store goes with --session"),
     ],

@@ -211,7 +211,9 @@ def fresh():
 
 
 def test_an_unknown_encoding_names_the_known_ones():
-    with pytest.raises(RefoldError, match="no exact counts for 'p50k': use 'o200k' or 'cl100k'"):
+    with pytest.raises(
+        RefoldError, match="no exact counts for 'p50k': use 'exact' for those of the model, or 'o200k'"
+    ):
         exact.make_counter("p50k")
 
 

@@ -7,8 +7,9 @@ from typing import Final
 from refold.calls.outcome import Outcome
 from refold.chat import tools
 from refold.chat.conversation import SHORT_NAME_CHARS, Conversation
-from refold.chat.display import Note, context_line, explain_no_fold
+from refold.chat.display import NOTHING_MAY_LEAVE, Note, context_line, explain_no_fold
 from refold.core.compaction.budget import Budget
+from refold.core.compaction.policy import Policy
 from refold.core.log.entries import bare_name
 from refold.core.tokens.units import format_count
 from refold.errors import RefoldError
@@ -50,7 +51,7 @@ def compact(conversation: Conversation, argument: str) -> None:
     finally:
         conversation.quiet = False
     if not outcome.compacted or before is None:
-        why = explain_no_fold(outcome.reason, find_foldable_tokens(conversation, outcome.budget))
+        why = explain_unfolded(conversation, policy, outcome.reason, outcome.budget)
         conversation.ui.show(Note(f"nothing was folded: {why}"))
         return
     _show_fold(conversation, outcome, size)
@@ -71,9 +72,17 @@ def refuse_if_unchanged(conversation: Conversation) -> None:
     )
 
 
-def find_foldable_tokens(conversation: Conversation, budget: Budget) -> int | None:
-    """Return the size of what was said, if it alone decides whether there is something to fold."""
-    return None if conversation.session.state.view.pins else budget.breakdown.history
+def explain_unfolded(conversation: Conversation, policy: Policy | None, reason: str, budget: Budget) -> str:
+    """Return why a fold that was asked for took nothing.
+
+    policy   None for the one of the chat
+    """
+    session = conversation.session
+    at_checkpoint = (policy or conversation.settings.policy).begins_at_checkpoint
+    if at_checkpoint and reason.endswith(NOTHING_MAY_LEAVE) and session.checkpoints():
+        return "no whole answer came since the checkpoint; /compact refold takes what is older, too"
+    # What was said alone decides whether there is something to fold, unless messages are pinned.
+    return explain_no_fold(reason, None if session.state.view.pins else budget.breakdown.history)
 
 
 def _show_fold(conversation: Conversation, outcome: Outcome, before: Budget) -> None:

@@ -5,7 +5,7 @@ from typing import Final
 
 from refold.calls.outcome import Plan
 from refold.chat import tools
-from refold.chat.commands_fold import find_foldable_tokens, refuse_if_unchanged
+from refold.chat.commands_fold import explain_unfolded, refuse_if_unchanged
 from refold.chat.conversation import SHORT_NAME_CHARS, Conversation
 from refold.chat.display import (
     Gauge,
@@ -13,7 +13,6 @@ from refold.chat.display import (
     Table,
     context_line,
     context_warning,
-    explain_no_fold,
     format_tokens,
 )
 from refold.core.log.entries import bare_name
@@ -38,7 +37,8 @@ def context(conversation: Conversation, _: str) -> None:
         if size and name != "unlisted"
     ]
     if difference := budget.breakdown.unlisted:
-        rows.append(("reported", f"{difference:+,}", "what the provider counts otherwise"))
+        how = "more" if difference > 0 else "less"
+        rows.append(("reported", f"{difference:+,}", f"the provider counted {how} than the estimate"))
     line = budget.trigger_tokens
     when = "never by itself" if line is None else f"at {line:,} tokens"
     when += f", not before {conversation.paused_until}" if conversation.paused_until else ""
@@ -91,7 +91,7 @@ def plan(conversation: Conversation, argument: str) -> None:
     if result.would_compact:
         conversation.ui.show(*_format_plan(result))
         return
-    why = explain_no_fold(result.reason, find_foldable_tokens(conversation, budget))
+    why = explain_unfolded(conversation, policy, result.reason, budget)
     conversation.ui.show(Note(f"Nothing would change: {why}"))
 
 

@@ -10,7 +10,8 @@ from refold.core.compaction.task import NO_MODEL
 FILLING: Final = 0.6
 NEARLY_FULL: Final = 0.8
 """Shares of the room at which the user is warned."""
-_TOO_LITTLE: Final = ("not smaller", "not be smaller", "nothing may leave yet", "summarize: nothing to do")
+NOTHING_MAY_LEAVE: Final = "nothing may leave yet"
+_TOO_LITTLE: Final = ("not smaller", "not be smaller", NOTHING_MAY_LEAVE, "summarize: nothing to do")
 """Ends of the reasons of stages that fold any text of which there is enough."""
 Style: TypeAlias = Literal["plain", "bold", "dim", "cyan", "yellow", "red"]
 

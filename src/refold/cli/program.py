@@ -80,6 +80,8 @@ sessions; `refold config` shows every setting and where it comes from
 """
 _ARGUMENT: Final = re.compile(r"\bpass (window|format)=(?:'([\w-]+)')?")
 """A parameter in the library's messages, which is an option of the same name here."""
+_NO_INTEGER: Final = re.compile(r"invalid int value: (.+)")
+"""The words of argparse for a value that is no integer."""
 
 
 class Parser(ArgumentParser):
@@ -87,6 +89,7 @@ class Parser(ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Raise instead of printing the usage."""
+        message = _NO_INTEGER.sub(r"\1 is not a whole number", message.removeprefix("argument "))
         raise WrongUse(f"{message}; see `{self.prog} --help`")
 
     def format_help(self) -> str:

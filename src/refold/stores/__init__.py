@@ -291,8 +291,8 @@ def open_store(
     is_path = not isinstance(address, str) or is_bare_path(address)
     scheme, colon, rest = ("sqlite", ":", os.fspath(address)) if is_path else str(address).partition(":")
     if not colon:
-        how = "write sqlite:FILE, jsonl:DIR, postgresql://... or memory:"
-        raise RefoldError(f"{address!r} is not the address of a store: {how}")
+        how = f"sqlite:{address}" if "." in scheme else "sqlite:FILE, jsonl:DIR, postgresql://... or memory:"
+        raise RefoldError(f"{address!r} is not the address of a store: write {how}")
     arguments = {
         "durability": durability,
         "busy_seconds": busy_seconds,

@@ -58,7 +58,8 @@ def make_counter(encoding: str = "o200k") -> Callable[[str], int]:
     """
     name = encoding.removesuffix("_base")
     if name not in _VOCABULARIES:
-        raise RefoldError(f"no exact counts for {encoding!r}: use {' or '.join(map(repr, _VOCABULARIES))}")
+        known = " or ".join(map(repr, _VOCABULARIES))
+        raise RefoldError(f"no exact counts for {encoding!r}: use 'exact' for those of the model, or {known}")
     tokenizer = _tokenizer(name)
 
     def count(text: str) -> int:

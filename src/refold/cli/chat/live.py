@@ -259,7 +259,8 @@ def _hold_keys(out: TextIO | None) -> Iterator[None]:
 
     before = termios.tcgetattr(sys.stdin)
     lines, keys = termios.ICRNL, termios.ECHO | termios.ICANON | termios.IEXTEN
-    held = [before[0] & ~lines, *before[1:3], before[3] & ~keys, *before[4:]]
+    # Without NOFLSH the terminal throws away at Ctrl-C what was typed before it.
+    held = [before[0] & ~lines, *before[1:3], before[3] & ~keys | termios.NOFLSH, *before[4:]]
     termios.tcsetattr(sys.stdin, termios.TCSADRAIN, held)
     out.write(_PASTE_MARKS)
     try:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from refold.cli.exit_status import DONE, REFUSED, WrongUse
+from refold.cli.input.stores import default_address
 from refold.cli.options.common import add_output_options
 from refold.cli.options.knobs import refuse_unknown_policy
 from refold.cli.output.encoding import dumps
@@ -59,9 +60,7 @@ def run(args: Namespace, screen: Screen) -> int:
         elif file is not None:
             screen.line(file)
         else:
-            screen.note(
-                f"no file is read: there is no {config.FILE} here, and none in your folder of settings"
-            )
+            screen.note(f"no file is read: {config.FILE} is neither here nor in your folder of settings")
         return DONE if args.json or file is not None else REFUSED
     settings = config.load()
     if settings.policy is not None:
@@ -75,6 +74,9 @@ def run(args: Namespace, screen: Screen) -> int:
             screen.json({"name": name, **rows[name]})
         elif value is not None:
             screen.line(_format_value(value))
+        else:
+            default = default_address() if name == "store" else rows[name]["default"]
+            screen.note(f"{name} is not set; the default is {default}")
         return DONE if args.json or value is not None else REFUSED
     unknown = config.find_unknown_variables(os.environ)
     if args.json:

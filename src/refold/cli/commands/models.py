@@ -3,6 +3,7 @@
 import time
 import warnings
 from argparse import ArgumentParser, Namespace
+from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from typing import Final
 
@@ -27,6 +28,8 @@ EXAMPLES: Final = """\
   refold models claude-sonnet-4-5 --json
   refold models --forget http://127.0.0.1:8080/v1#qwen3-4b
 """
+NEAR: Final = 0.8
+"""How alike a name must be to be offered in place of one that is not there."""
 _HOW: Final = {
     "table": "listed under this name",
     "prefix": "the longest known beginning of the name",
@@ -78,7 +81,10 @@ def run(args: Namespace, screen: Screen) -> int:
         _show_window(name, used, how, screen)
         screen.line()
     if not rows:
-        screen.line("no model in the table has this in its name")
+        known = {window.model for window in builtin_table().rows()}
+        near = get_close_matches(wanted.replace(":", "/").rpartition("/")[2], known, 3, NEAR)
+        hint = f"; did you mean {' or '.join(near)}?" if near else ""
+        screen.line(f"no model in the table has this in its name{hint}")
         return DONE
     head = ["model", "context", "input", "output", "$ in", "$ out", "$ cached", "source", "as of"]
     screen.table([head, *map(_row, rows)], "lrrrrrrll")

@@ -16,7 +16,7 @@ def read_conversation_of(
     """Read the file or the session that the arguments name; `whole`: with all that was folded."""
     if (args.file is None) == (args.session is None):
         which = "FILE and --session exclude each other" if args.file else "no conversation is named"
-        raise WrongUse(f"{which}: name a FILE, or a session of the store with --session")
+        raise WrongUse(f"{which}: name a FILE, - for standard input, or a session with --session")
     if args.session is None:
         if args.store is not None:
             raise WrongUse("--store goes with --session: a FILE is in no store")

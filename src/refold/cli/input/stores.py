@@ -30,6 +30,13 @@ def store_address(args: Namespace) -> str:
     return args.store or settings.load().store or DEFAULT
 
 
+def default_address() -> str:
+    """Return the address of the store in the user's data folder, with its path."""
+    from refold.stores.sqlite.files import default_path
+
+    return f"sqlite:{default_path()}"
+
+
 def store_exists(address: str) -> bool:
     """True if there is a store at an address; one that is not a file on this machine counts as there."""
     scheme, _, rest = ("sqlite", "", address) if is_bare_path(address) else address.partition(":")
@@ -61,7 +68,7 @@ def use_store(
     if not create and not store_exists(address):
         if files and looks_like_file(args.session):
             raise _refuse_file(args.session)
-        shown = "your data folder" if address == DEFAULT else address
+        shown = f"your data folder ({default_address()})" if address == DEFAULT else address
         raise Refused(f"there is no store in {shown}: --store names one, `refold import` begins one")
     is_new = tell is not None and address != DEFAULT and not store_exists(address)
     with closing(open_store(address)) as store:

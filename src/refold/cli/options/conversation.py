@@ -88,9 +88,10 @@ class Inputs:
         given = self.args.usage
         if not given or given.strip().lower() == NO_USAGE:
             return None if given else self.source.find_usage()
-        usage = _parse_json(given, "--usage")
+        wrong = "--usage holds no number: give tokens, the JSON of a provider's usage, or none"
+        usage = _parse_json(given, "--usage", wrong)
         if read_usage(usage) is None:
-            raise WrongUse("--usage holds no number: give tokens, the JSON of a provider's usage, or none")
+            raise WrongUse(wrong)
         return usage
 
     def compact_options(self, policy: str | None = None) -> dict[str, Any]:
@@ -180,8 +181,8 @@ def _parse_target(text: str | None) -> tuple[int, int] | int | None:
     return named.high if named.low is None or named.high is None else (named.low, named.high)
 
 
-def _parse_json(text: str, option: str) -> Any:
+def _parse_json(text: str, option: str, wrong: str = "") -> Any:
     try:
         return json.loads(read_text_argument(text, option))
     except (ValueError, RecursionError) as error:
-        raise WrongUse(f"{option} is not JSON: {error}") from None
+        raise WrongUse(wrong or f"{option} is not JSON: {error}") from None

@@ -12,6 +12,8 @@ from refold.cli.output.text import clean, shorten
 
 LONG_BYTES: Final = 20_000_000
 """Files above this size take a noticeable part of a second to read; below it a bar would only flicker."""
+_BESIDE: Final = 17
+"""Columns beside words and bar: the share, and the seconds that are written behind them up to 9,999."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +25,8 @@ class Progress:
 
     def show(self, doing: str, done: int = 0, total: int = 0) -> None:
         """Draw the line again; without `total` it has no bar, because the end is unknown."""
-        size = min(30, self.screen.width // 2)
-        text = shorten(clean(doing), self.screen.width - size - 12)
+        size = min(30, self.screen.width * 3 // 8)
+        text = shorten(clean(doing), self.screen.width - size - _BESIDE)
         if total:
             text = f"{text}  {strip(done, total, size, self.screen):<{size}} {done / total:4.0%}"
         self.screen.activity.doing = text

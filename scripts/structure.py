@@ -226,8 +226,9 @@ def source_lines() -> Check:
     # the plan wanted 43,000; decision 20 says why this is a ratchet at what was reached:
     # lines and files of the surface after two more formats, outages of stores, bounded questions, trusted
     # reports, one recovery, the normal form and whole turns; then native compaction, bound thinking, the
-    # search for the session of a list, the walk along stored messages, and reports in exports
-    return Check("lines", "lines in src/refold", sum(rooms.values()), (0, 90_242), listed)
+    # search for the session of a list, the walk along stored messages, reports in exports, and outcomes of
+    # tables and of runs that show how far they are
+    return Check("lines", "lines in src/refold", sum(rooms.values()), (0, 90_594), listed)
 
 
 def source_files() -> Check:

@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any, Final
 
 ROOT: Final = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT), str(ROOT / "src"), str(ROOT / "tests" / "gateway")]
+sys.path[:0] = [str(ROOT / name) for name in ("", "src", "tests", "tests/gateway")]
 
 import aiohttp  # noqa: E402  # after the path is set
 from client_bodies import Opencode  # noqa: E402

@@ -1,7 +1,9 @@
 """Entries and their names."""
 
+import copy
 import json
 import math
+import pickle
 from dataclasses import fields as dataclass_fields
 from dataclasses import replace
 
@@ -291,6 +293,20 @@ def test_a_message_writes_its_json_again_that_was_dropped(parent, about):
         assert entry.sound
         assert quick_replace(entry) == plain
         entry.drop_json()
+
+
+@pytest.mark.parametrize("drops", [False, True])
+def test_a_message_is_equal_to_the_entry_that_is_read_back_and_is_copied_as_one(drops):
+    """A store of somebody else may copy entries, send them to a process, or compare them with what it read."""
+    value = {"role": "user", "content": "hi"}
+    entry, plain = message_entry(value), one(value)
+    if drops:
+        entry.drop_json()
+    assert entry == plain == entry == message_entry(value)
+    assert hash(entry) == hash(plain)
+    assert entry not in (message_entry(value, said=2), entry.name)
+    for copied in (copy.copy(entry), copy.deepcopy(entry), pickle.loads(pickle.dumps(entry))):
+        assert (type(copied), copied) == (Entry, plain)
 
 
 def test_a_message_that_is_not_read_back_as_it_is_is_refused():

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias, get_args
 
 from refold.core.log.normal_form import CACHED, remove_cached_fields, write_normal_form
-from refold.core.messages.quick_init import quick_init
+from refold.core.messages.quick_init import quick_init, quick_replace
 from refold.core.messages.short_repr import short_repr
 from refold.errors import FormatError
 
@@ -122,6 +122,14 @@ class MessageEntry(Entry):
     def drop_json(self) -> None:
         """Keep the value alone."""
         _BODY.__set__(self, "")
+
+    def __eq__(self, other: object) -> bool:
+        return quick_replace(self) == (quick_replace(other) if isinstance(other, MessageEntry) else other)
+
+    __hash__ = Entry.__hash__
+
+    def __reduce__(self) -> tuple[Any, ...]:  # copies are plain entries, which need no value
+        return quick_replace, (quick_replace(self),)
 
 
 _BODY: Final[Any] = Entry.__dict__["body"]

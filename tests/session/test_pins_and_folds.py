@@ -4,6 +4,7 @@ import pytest
 from random_talks import Talk
 
 import refold
+from refold.errors import RefoldWarning, StoreError
 from sample_sizes import few_or_all
 
 
@@ -126,8 +127,8 @@ def test_what_a_history_of_its_own_needs_is_mended_again_when_a_fold_is_undone()
     assert session.unfold() is None
 
 
-def test_the_last_words_of_an_edited_history_are_in_view_although_a_fold_told_them():
-    """A program goes back to before a later request: an older one, which a fold tells, is the last one then."""
+def open_folded_requests(store):
+    """Open a session with a fold that tells the last request but one; return it and the list up to there."""
 
     def look(number):
         call = {"id": f"c{number}", "type": "function", "function": {"name": "look", "arguments": "{}"}}
@@ -141,14 +142,50 @@ def test_the_last_words_of_an_edited_history_are_in_view_although_a_fold_told_th
         {"role": "user", "content": text * 10}
         for text in ("Port the parser. ", "Now test the lexer. ", "Go on. ")
     )
-    session = refold.open("talk", store="memory:", window=100_000)
+    session = refold.open("talk", store=store, window=100_000)
     session.prepare([first, *steps[:16], second, *steps[16:], third])
     session.compact(keep=2)
     assert second not in session.view()
-    edited = [first, *steps[:16], second, *steps[16:32]]
+    return session, [first, *steps[:16], second, *steps[16:32]]
+
+
+def test_the_last_words_of_an_edited_history_are_in_view_although_a_fold_told_them():
+    """A program goes back to before a later request: an older one, which a fold tells, is the last one then."""
+    session, edited = open_folded_requests("memory:")
     view = session.prepare(edited).messages
-    assert second in view
+    assert edited[17] in view
     assert len(view) < len(edited)
     assert refold.validate(view) == []
     session.unfold()
     assert session.view() == edited
+
+
+@pytest.mark.parametrize("reopens", [False, True])
+def test_the_last_words_of_a_view_that_was_cut_are_in_view(reopens):
+    """A program may keep the view in place of the history, and go back in another process."""
+    store = refold.open_store("memory:")
+    session, edited = open_folded_requests(store)
+    cut = session.view()[:-1]
+    session = refold.open("talk", store=store, window=100_000) if reopens else session
+    view = session.prepare(cut).messages
+    assert [message for message in view if message not in cut] == [edited[17]]
+    assert refold.validate(view) == []
+    assert session.prepare(view).messages == view
+
+
+def test_the_last_words_are_in_view_also_if_the_answer_to_the_branch_was_lost():
+    """They are written with the branch: a session that finds the branch there looks no further."""
+    store = refold.open_store("memory:")
+    session, edited = open_folded_requests(store)
+    append = store.append
+
+    def lose(*args, **where):
+        store.append = append
+        append(*args, **where)
+        raise StoreError("the connection is gone")
+
+    store.append = lose
+    with pytest.warns(RefoldWarning, match="the store fails"):
+        session.prepare(edited)
+    assert edited[17] in session.prepare(edited).messages
+    assert edited[17] in refold.open("talk", store=store, window=100_000).view()

@@ -1,11 +1,12 @@
 """Make a fold again in one step: with another text of its summary, or so that a message stays in view."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
 from refold.core.log.entries import FOLDS, Entry, make_entry
 from refold.core.log.remade_folds import AGAIN, KnownFold, find_hiding, remake_folds
+from refold.core.log.view import View
 from refold.core.messages.message import Message, Text
 from refold.core.messages.tool_pairs import link
 from refold.errors import RefoldError
@@ -48,16 +49,21 @@ def edit_summary(state: SessionState, fold: str, old: str, new: str) -> SessionF
     return (yield from retry_on_conflict(state, act))
 
 
-def keep_in_view(state: SessionState, numbers: Iterable[int]) -> SessionFlow[list[Entry]]:
+def keep_in_view(
+    state: SessionState, numbers: Iterable[int], behind: View | None = None, unwritten: Sequence[Entry] = ()
+) -> SessionFlow[list[Entry]]:
     """Return marks that show messages again which are folded away: the same folds, made again around them.
 
     A tool call comes with its results and a result with its call: a provider refuses one without the other.
+
+    behind      the view behind marks that are not written yet, `unwritten`; by default the view of now
     """
     wanted: dict[int, Message] = {}
     for number in numbers:
-        wanted.update((yield from _find_unit(state, number)))
+        wanted.update((yield from _find_unit(state, number, behind or state.view)))
     # Only now: reading the messages may have found what others wrote, and the marks stand behind that.
-    view, parent = state.view, "" if state.head is None else state.head.name
+    view, last = behind or state.view, unwritten[-1] if unwritten else state.head
+    marks = {mark.name: mark for mark in unwritten}
     hidden = [number for number in sorted(wanted) if not view.shown(number)]
     known: list[KnownFold] = []
     counter = state.counter()
@@ -66,9 +72,10 @@ def keep_in_view(state: SessionState, numbers: Iterable[int]) -> SessionFlow[lis
         return counter.tokens(counter.message(message))
 
     for fold in find_hiding(view, hidden):
-        entry = yield from _read_entry(state, fold.name, fold.said)
+        entry = marks.get(fold.name) or (yield from _read_entry(state, fold.name, fold.said))
         known.append(_describe_fold(entry, {number: wanted[number] for number in hidden}, count))
     sums, sizes = state.accounting.spending.recorded_sum, {number: count(wanted[number]) for number in hidden}
+    parent = "" if last is None else last.name
     return remake_folds(view, parent, known, sizes, beside=sums, at=state.now())
 
 
@@ -119,9 +126,9 @@ def _find_ids(message: Message) -> set[str]:
     return {call_id for call_id, name in ids if not is_position(call_id, name)}
 
 
-def _find_unit(state: SessionState, number: int) -> SessionFlow[dict[int, Message]]:
+def _find_unit(state: SessionState, number: int, view: View) -> SessionFlow[dict[int, Message]]:
     """Return a message and those that hold its calls or its results, by their numbers."""
-    first, last = max(1, number - NEIGHBOURS), min(state.view.said, number + NEIGHBOURS)
+    first, last = max(1, number - NEIGHBOURS), min(view.said, number + NEIGHBOURS)
     items = yield from original(state, f"#{first}-#{last}")
     messages = state.wire.parse(items)
     ids = [

@@ -10,16 +10,14 @@ from typing import Any, NamedTuple
 from refold import formats
 from refold.core.log.entries import AS_WRITTEN, ROOT, SAID, hash_entry
 from refold.core.log.view import MessageRange, Replacement, ViewItem
-from refold.core.messages.speakers import find_user_turns
 from refold.errors import StoreError
 from refold.session.drivers import SessionFlow, StoreCall
 from refold.session.state.caller_history import SentView, view_to_send
 from refold.session.state.session_state import SessionState
 from refold.session.steps.append import commit, message_entries
-from refold.session.steps.branches.carried_marks import carry_marks, carry_spending
+from refold.session.steps.branches.carried_marks import carry_marks, carry_spending, show_last_request
 from refold.session.steps.branches.stored_places import StoredPlace, find_end, find_last_place, follow_names
 from refold.session.steps.earlier_views import common_length, earlier_views, is_same
-from refold.session.steps.edit_summary import keep_in_view
 from refold.session.steps.fill_view import fill_view
 from refold.session.steps.load import load_at_head, read_attempts
 from refold.stores import START
@@ -58,6 +56,8 @@ def branch(state: SessionState, body: list[Any]) -> SessionFlow[bool]:
     if stored:
         base, on_this_branch = yield from _last_place_of(state, said + stored, base)
     marks = (yield from carry_marks(state, said + stored, base)) if on_this_branch else []
+    if marks:
+        marks += yield from show_last_request(state, said_items, rest[stored:], base, marks)
     has_new = stored < len(rest) or bool(marks)
     trail = None if has_new else state.position.find_trail(base.place, base.name, base.tip)
     if has_new or state.head is None or base.place != state.head.place:
@@ -80,20 +80,10 @@ def branch(state: SessionState, body: list[Any]) -> SessionFlow[bool]:
             formats.detect_or_none(body) or not formats.may_read(state.wire, body)
         ):
             yield from fill_view(state, state.loaded.system, wire)  # the list is in the format of now
-        if marks and said_items is not None:
-            yield from _show_last_request(state, said_items)
     if said_items is not None:
         state.loaded.update_items(dict(enumerate(said_items, 1)))
     state.caller.hold_said(said_items)
     return not fork.is_view
-
-
-def _show_last_request(state: SessionState, said_items: Sequence[Any]) -> SessionFlow[None]:
-    """Show the user's last words where a fold of the other branch told them: there, others came behind."""
-    turns = find_user_turns(state.wire.parse(said_items))
-    if turns and not state.view.shown(number := turns[-1] + 1):
-        yield from commit(state, (yield from keep_in_view(state, [number])))
-        yield from load_at_head(state)
 
 
 def _choose_fork(state: SessionState, body: list[Any]) -> SessionFlow[_Fork]:

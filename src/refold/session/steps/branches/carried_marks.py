@@ -7,12 +7,15 @@ from refold.core.log.entries import Entry, Kind, make_entry
 from refold.core.log.folds import FoldDraft, name_as_own
 from refold.core.log.rebase import find_last_summarised, rebase_summaries
 from refold.core.log.remade_folds import carry_value
-from refold.core.log.view import MessageRange, changes_to_json, project_marks, rename_folds
+from refold.core.log.view import MessageRange, View, changes_to_json, project_marks, rename_folds
+from refold.core.messages.speakers import find_user_turns
 from refold.session.drivers import SessionFlow, StoreCall
 from refold.session.state.session_state import SessionState
 from refold.session.steps.branches.stored_places import StoredPlace
+from refold.session.steps.edit_summary import keep_in_view
 from refold.session.steps.load import VIEW_MARKS, spending_at
 from refold.session.steps.read_entries import fold_messages
+from refold.session.steps.recall import read_said
 
 if TYPE_CHECKING:
     from refold.session.state.accounting import SpendingTotals
@@ -84,15 +87,44 @@ def _carry_summaries(
     draft = FoldDraft(name_as_own(fold), fold_messages(entry))
     if not 0 < find_last_summarised(draft, state.view) <= said:
         return None
-    marks: list[Entry] = yield StoreCall(
-        lambda: list(state.log.read(state.name, base.place, kinds=VIEW_MARKS))
-    )
-    after = project_marks([*marks, *carried], said)
+    after = yield from _view_behind(state, said, base, carried)
     rebased = rebase_summaries(draft, state.view, after)
     if rebased is None:
         return None
     messages = [entry.value["messages"][draft.inserted.index(message)] for message in rebased.inserted]
     return {**carry_value(entry.value, changes_to_json(rebased.changes)), "messages": messages}
+
+
+def show_last_request(
+    state: SessionState,
+    said_items: Sequence[Any] | None,
+    rest: Sequence[Any],
+    base: StoredPlace,
+    carried: Sequence[Entry],
+) -> SessionFlow[list[Entry]]:
+    """Return marks that show the user's last words where a carried fold told them: others came behind there.
+
+    They are written with the carried ones: a branch without them would never get them.
+
+    said_items   all messages of the branch, if they are in memory; `rest` are those behind the carried marks
+    """
+    said = carried[-1].said
+    if said_items is None:
+        said_items = [*(yield from read_said(state, [MessageRange(1, said)])), *rest]
+    turns = find_user_turns(state.wire.parse(said_items))
+    if not turns or (number := turns[-1] + 1) > said:
+        return []
+    after = yield from _view_behind(state, said, base, carried)
+    return [] if after.shown(number) else (yield from keep_in_view(state, [number], after, carried))
+
+
+def _view_behind(
+    state: SessionState, said: int, base: StoredPlace, carried: Sequence[Entry]
+) -> SessionFlow[View]:
+    marks: list[Entry] = yield StoreCall(
+        lambda: list(state.log.read(state.name, base.place, kinds=VIEW_MARKS))
+    )
+    return project_marks([*marks, *carried], said)
 
 
 def carry_spending(

@@ -38,6 +38,24 @@ def test_words_that_kept_turns_apart_stay_behind_with_their_fold():
     assert session.prepare(edited).messages == edited
 
 
+def test_a_fold_goes_along_to_a_branch_without_the_words_it_took_that_kept_turns_apart():
+    """A later fold takes words that an earlier pin needed. They stay behind, and the fold does not."""
+    said = [
+        {"role": role, "content": [{"text": f"{number} " + "alpha beta " * 60}]}
+        for number in range(32)
+        for role in ("user", "assistant")
+    ]
+    session = refold.open("talk", store="memory:", window=20_000, format="converse")
+    session.prepare(said)
+    session.compact(keep=40)
+    session.pin("#13")
+    session.compact(keep=30)
+    view = session.view()
+    edited = [*said[:52], {"role": "user", "content": [{"text": "something else"}]}]
+    assert session.prepare(edited).messages == [*view[:-12], edited[-1]]
+    assert refold.validate(session.view(), "converse") == []
+
+
 def test_what_a_fold_saves_does_not_count_a_message_that_is_back():
     """Bring back everything that left, one after another: then nothing is saved, but for what was inserted."""
     session = refold.open("talk", store="memory:", window=3_000)

@@ -22,6 +22,7 @@ from refold.core.log.view import (
     project,
     project_marks,
     read_changes,
+    rename_folds,
     step,
 )
 from refold.errors import LogCorrupt
@@ -550,3 +551,10 @@ def test_folds_are_equal_by_what_they_say():
     assert Folded("a", (change,), 2) == Folded("a", (change,), 2)
     assert Folded("a", (change,), 2) != Folded("a", (), 2)
     assert single(MessageRange(1, 2)) == [MessageRange(1, 1), MessageRange(2, 2)]
+
+
+def test_words_of_a_fold_that_is_nowhere_leave_the_changes_of_others():
+    changes = [{"took": ["a/0", "3-4", "b/1"], "put": ["+0"]}, {"took": ["a/1"], "put": ["a/1", "+1"]}]
+    renamed = [{"took": ["3-4", "c/1"], "put": ["+0"]}]
+    assert rename_folds(changes, {"a": "", "b": "c"}) == renamed
+    assert rename_folds(renamed, {}) == renamed

@@ -250,13 +250,17 @@ def read_changes(name: str, value: Mapping[str, Any]) -> tuple[Change, ...]:
 def rename_folds(
     changes: Sequence[Mapping[str, Sequence[str]]], names: Mapping[str, str]
 ) -> list[dict[str, list[str]]]:
-    """Return changes as a fold's body holds them, with other names for the folds that they mention."""
+    """Return changes as a fold's body holds them, with other names for the folds that they mention.
 
-    def rename(word: str) -> str:
-        name, slash, place = word.rpartition("/")
-        return f"{names.get(name, name)}/{place}" if slash else word
+    names   what is now "" is nowhere any more, and a change of nothing else leaves with it
+    """
 
-    return [{side: [rename(word) for word in words] for side, words in change.items()} for change in changes]
+    def rename(words: Sequence[str]) -> list[str]:
+        parts = [word.rpartition("/") for word in words]
+        return [names.get(name, name) + slash + place for name, slash, place in parts if names.get(name, "-")]
+
+    renamed = [{side: rename(words) for side, words in change.items()} for change in changes]
+    return [change for change in renamed if change["took"]]
 
 
 def write_word(item: ViewItem) -> str:

@@ -36,7 +36,7 @@ def carry_marks(state: SessionState, said: int, base: StoredPlace) -> SessionFlo
     for entry in later:
         value, is_whole = entry.value, True
         if entry.kind == "unfold":
-            value = {"fold": names[value["fold"]]} if value["fold"] in names else None
+            value = {"fold": new} if (new := names.get(value["fold"])) else None
         elif entry.kind == "fold":
             value = _carry_fold(state, entry, said, names)
             if value is None:
@@ -58,11 +58,12 @@ def carry_marks(state: SessionState, said: int, base: StoredPlace) -> SessionFlo
 def _carry_fold(state: SessionState, entry: Entry, said: int, names: dict[str, str]) -> Any:
     """Return the body of a fold under the new names of the folds it mentions; None if it cannot go along."""
     fold = state.view.fold(entry.name)
-    # Words that were put in for the sake of a fold are put in again where they are needed.
-    if fold is None or (
-        not any(change.gone() for change in fold.changes)
-        and not any(message.calls or message.results for message in fold_messages(entry))
-    ):
+    if fold is None:
+        return None
+    if not any(change.gone() for change in fold.changes) and not any(
+        message.calls or message.results for message in fold_messages(entry)
+    ):  # words that were put in for the sake of a fold are put in again where they are needed
+        names[entry.name] = ""
         return None
     removed = (item for change in fold.changes for item in change.removed)
     # What mends the last message depends on what follows it.
@@ -71,7 +72,8 @@ def _carry_fold(state: SessionState, entry: Entry, said: int, names: dict[str, s
         item.last <= last if isinstance(item, MessageRange) else item.fold in names for item in removed
     ):
         return None
-    return carry_value(entry.value, rename_folds(entry.value["changes"], names))
+    changes = rename_folds(entry.value["changes"], names)
+    return carry_value(entry.value, changes) if changes else None
 
 
 def _carry_summaries(

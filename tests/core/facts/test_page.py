@@ -218,7 +218,13 @@ def test_a_call_that_changed_something_stands_beside_lookups(name):
 
 @pytest.mark.parametrize(
     "look",
-    ["grep -n x a.py", "cat a.py 2>&1", "git diff", "kubectl --context a get pods", "Glob(pattern=*.py)"],
+    [
+        "grep -n x a.py",
+        "cd src && cat a.py 2>&1",
+        "git diff",
+        "kubectl --context a get pods",
+        "Glob(pattern=*.py)",
+    ],
 )
 def test_how_a_run_ended_stands_before_what_was_looked_up(look):
     """A file can be read again; whether the fault was reproduced says what is to be done."""

@@ -76,7 +76,8 @@ LONGEST_ANSWER: Final = 240
 """Characters of such a sentence."""
 LEAST_ANSWER: Final = 24
 """Characters of an answer that tells something; shorter ones are courtesy."""
-_BOLD: Final = re.compile(r"\*\*([^*\n]{1,200})\*\*")
+_BOLD: Final = re.compile(r"(?<![\w*/)])\*\*(?=\S)([^*\n]{1,200})(?<=\S)\*\*(?![\w*/(])")
+"""A text in bold; `2**10` and `src/**` are none."""
 _DETAILS: Final = re.compile(
     r"^(?:[ \t]{1,40}(?:[-*+•]|\d{1,3}[.)]) .*|[-*+•] [^\s:][^:\n]{0,40}: [^\n]{1,40}(?<![.!?。]))$",
     re.MULTILINE,

@@ -88,7 +88,7 @@ _REFUSED: Final = re.compile(
 )
 """An outcome that begins by saying that nothing was changed."""
 _SHELL_LOOKS: Final = re.compile(
-    r"(?:cd \S{1,200} && )?(?:(?:cat|sed -n|nl|head|tail|less|ls|tree|find|grep|rg|ag|wc|pwd|which|stat"
+    r"(cd \S{1,200} && |)(?:(?:cat|sed -n|nl|head|tail|less|ls|tree|find|grep|rg|ag|wc|pwd|which|stat"
     r"|journalctl|read|git (?:grep|log|show|status|diff|blame|ls-files))(?!\S)|(?:Grep|Glob|LS)\("
     r"|(?:kubectl|docker|systemctl|helm) (?:\S{1,80} ){0,4}?"
     r"(?:get|describe|top|logs|ps|status|images|list)(?!\S))"
@@ -309,7 +309,8 @@ def _order_actions(facts: Sequence[Fact], *, is_service: bool) -> list[Fact]:
         in_turn = chain.from_iterable(zip(unsure, _vary_tools(unsure), strict=True))
         looked.sort(key=lambda fact: changed.get(_find_object(fact), -1) > fact.at)
         return list({id(fact): fact for fact in (*_vary_tools(made), *in_turn, *looked)}.values())
-    shell = (f for f in others if _SHELL_LOOKS.match(f.text) and not _WRITES.search(f.text))
+    looks_of = ((f, _SHELL_LOOKS.match(f.text)) for f in others)
+    shell = (f for f, look in looks_of if look and not _WRITES.search(f.text, look.end(1)))
     looked_up = set(map(id, (*filter(_is_lookup, others), *shell)))
     changes, lookups = (deque(f for f in others if (id(f) in looked_up) is looks) for looks in (False, True))
     order: list[Fact] = []

@@ -49,7 +49,7 @@ READ_CHARS: Final = 100_000
 """Characters of arguments that are read; bounds the work."""
 
 _TAG: Final = re.compile(r"</?(?:command|output|stdout|stderr|error|result|tool_use_error|observation)>")
-_WORD: Final = re.compile(r"\w{2}")
+_WORD, _SIGN = re.compile(r"\w{2}"), re.compile(r"\w")
 LITERAL_CHARS: Final = 8_000
 """Characters of data in Python's form that are read, which takes some milliseconds."""
 _LITERAL: Final = re.compile(r"\s{0,8}\[?\{'")
@@ -60,7 +60,7 @@ _WRAPPED: Final = ('"stdout"', '"output"', '"type"')
 SHORT_RESULT: Final = 40
 """Characters of a result in which no row of a table has room, and an id tells more than that it went well."""
 _ROWS: Final = re.compile(r"\d{1,9} rows(?:, \d{1,9} unlike the others)?(?=:| of )")
-_TURN: Final = re.compile(
+TURN: Final = re.compile(
     r"\b(?:unfortunately|not|cannot|can't|couldn't|wasn't|declined|rejected|denied|refused|failed|error|unable"
     r"|waiting|awaiting|pending|requires|(?:success|ok)\W{1,3}false)(?:_\w{1,40})?\b",
     re.IGNORECASE,
@@ -70,7 +70,7 @@ _RUNS: Final = frozenset({"log", "other", "tests"})
 """Kinds that a program printed about its own run; in others the word error is content."""
 _WHOLE: Final = _RUNS | {"prose", "search", "table"}
 """Kinds of which a few short lines are told word for word; listings and diffs say more by their numbers."""
-_END_OF_SENTENCE: Final = re.compile(r"([.!?]); ")
+_END_OF_SENTENCE: Final = re.compile(r"(?<!\d)([.!?]); ")
 MARK_CHARS: Final = 4
 """Characters that a line of an output has at least, with the mark behind it; so more lines are not joined."""
 _WROTE: Final = re.compile(
@@ -132,8 +132,7 @@ def read_outcome(
     state = (f"exit code {code}" if code not in {"", "0"} else "failed") if is_bad else "ok"
     if not lines:
         return ActionOutcome(f"{state}, no output", is_bad)
-    few = len(lines) <= FIRST_LINES + LAST_LINES
-    kind = recognise_kind(lines if few else [*lines[:FIRST_LINES], *lines[-LAST_LINES:]])
+    kind = recognise_kind([*lines[:FIRST_LINES], *lines[FIRST_LINES:][-LAST_LINES:]])
     lines = [line for line in drop_numbers(lines, kind) if line.strip()]
     trouble = _find_trouble(lines) if is_bad or kind in _RUNS else ""
     if not trouble and (is_bad or (kind in _RUNS and not code)):
@@ -141,8 +140,9 @@ def read_outcome(
     plan = None if is_bad or kind == "tests" else parse_json(_write_fields(lines, kind) or content)
     said = plan.tell(limit_chars, action, leave_out) if plan else ""
     if not said:
-        # Joined, a line that orders something may no longer be known as one.
-        room = 0 if any(map(leave_out, lines[: limit_chars // MARK_CHARS])) else limit_chars
+        # Joined, a line that orders something may no longer be known as one, and two may become an order.
+        first = [line[:limit_chars] for line in lines[: limit_chars // MARK_CHARS]]
+        room = 0 if any(map(leave_out, (*first, " ".join(first)))) else limit_chars
         said = _describe_lines(lines, kind, trouble, room, is_bad=is_bad)
     said = " ".join(_TAG.sub("", said).split())
     line = cut_result(f"{state}: {said}" if is_bad else said, limit_chars)
@@ -185,9 +185,9 @@ def cut_result(text: str, limit_chars: int) -> str:
     'The wish to … declined by the warehouse.'
     """
     if len(text) > limit_chars and limit_chars <= SHORT_RESULT:
-        rows = _ROWS.match(text)
+        rows = None if TURN.search(text.partition(":")[0]) else _ROWS.match(text)
         text = rows[0] if rows else text.removeprefix("ok true, ").removeprefix("success true, ")
-    turn = _TURN.search(text) if len(text) > limit_chars else None
+    turn = TURN.search(text) if len(text) > limit_chars else None
     if turn is None or turn.end() <= limit_chars - len(" …"):
         return cut_words(text, limit_chars)
     start = cut_words(text[: turn.start()], limit_chars // 3)
@@ -233,7 +233,7 @@ def _join_lines(lines: Sequence[str], room: int) -> str:
     """Return all lines with words as one, if nothing was cut and they fit in a line; else ""."""
     if len(lines) * MARK_CHARS > room or any(line.startswith("[... ") for line in lines):
         return ""
-    joined = "; ".join(" ".join(line.strip(BORDERS).split()) for line in _drop_noise(lines))
+    joined = "; ".join(" ".join(line.strip(BORDERS).split()) for line in _drop_noise(lines, _SIGN))
     joined = _END_OF_SENTENCE.sub(r"\1 ", joined)
     return joined if len(joined) <= room else ""
 
@@ -271,9 +271,9 @@ def _find_telling_line(lines: Sequence[str]) -> str:
     return _drop_noise(lines)[0].strip(BORDERS)
 
 
-def _drop_noise(lines: Sequence[str]) -> Sequence[str]:
+def _drop_noise(lines: Sequence[str], word: re.Pattern[str] = _WORD) -> Sequence[str]:
     """Return the lines with words that tell something; all lines if there is none."""
-    telling = [line for line in lines if _WORD.search(line) and not line.startswith("[... ")] or lines
+    telling = [line for line in lines if word.search(line) and not line.startswith("[... ")] or lines
     if any(map(_LANDED.match, telling)):
         telling = [line for line in telling if not _GIT_NOISE.match(line)]
     return telling
@@ -285,6 +285,7 @@ _COMMANDS: Final = ("command", "cmd", "script", "commands")
 _OLD: Final = ("old_string", "old_str", "oldText", "old_text", "search", "old")
 _NEW: Final = ("new_string", "new_str", "newText", "new_text", "replace", "new", "insert_text", "content")
 _CONTENTS: Final = ("content", "file_text", "contents", "text", "new_source", "code")
+_PROGRAMS: Final = frozenset({"code", "script", "source"})
 _STARTS: Final = ("offset", "start_line", "startLine", "start", "line")
 _ENDS: Final = ("end_line", "endLine", "end")
 _IMPORTS: Final = re.compile(
@@ -319,7 +320,8 @@ def describe_action(name: str, arguments: Mapping[str, Any] | str, limit_chars: 
     shown: list[str] = []
     for key, value in known.items():
         text = value if isinstance(value, str) else repr(value) if value is not None else "null"
-        text = _IMPORTS.sub("", text[:READ_CHARS]) or text  # all programs begin with the same ones
+        if key in _PROGRAMS:  # all begin with the same imports
+            text = _IMPORTS.sub("", text[:READ_CHARS]) or text
         shown.append(f"{key}={cut_words(' '.join(text[: 4 * VALUE_CHARS].split()), VALUE_CHARS)}")
     return cut_words(f"{name}({', '.join(shown)})", limit_chars)
 

@@ -161,8 +161,13 @@ _TITLES: Final = re.compile(
 """The header of a table as programs of operations print it: `NAME   READY   STATUS`."""
 BORDERS: Final = " \t│┃|"
 """Signs around the rows and the fields of a table."""
-_FIELD_END: Final = re.compile(r"[ \t│┃|]{1,80}")
-_NUMBER: Final = re.compile(r"[\d.,:%/-]{0,40}(?:[smhdwkMGTi]{1,2}|ms)?")
+_FIELD_END: Final = re.compile(r" {0,80}[\t│┃|][ \t]{0,80}| {2,80}")
+"""What stands between fields; a single blank stands in a name too."""
+_NUMBER: Final = re.compile(r"(?:[-+]?\d[\d.,:%/smhdwykMGTiB-]{0,40})?")
+"""A number, a time such as `3d23h`, or nothing."""
+_VALUE: Final = re.compile(r"(?:^|[\t│┃|,;]|  ) ?[-+]?\d")
+"""A field that begins with a number, as in no header."""
+_FOOT: Final = re.compile(r"\s{0,20}\(\d{1,9} rows?\)\s{0,20}")
 STATE_SHARE, ODD_SHARE = 0.6, 0.25
 """Share of the rows that have the usual word of a column of states, and of those that may have others."""
 STATE_FIELDS: Final = 12
@@ -194,12 +199,14 @@ def _is_rule(line: str) -> bool:
 def find_odd_rows(rows: Sequence[str]) -> list[int]:
     """Return the places of rows that have another state than nearly all: one pod that crashes among ten."""
     fields = [_FIELD_END.split(row.strip(BORDERS), STATE_FIELDS) for row in rows]
+    width = Counter(map(len, fields)).most_common(1)[0][0] if rows else 0
     odd: set[int] = set()
-    for column in range(1, min(map(len, fields), default=0)):
-        words = [row[column] for row in fields]
-        usual, number = Counter(words).most_common(1)[0]
-        others = [place for place, word in enumerate(words) if word != usual]
-        is_state = any(map(str.isalpha, usual)) or _is_part(usual)
+    for column in range(1, width):
+        # Where a row has more or fewer fields, nobody knows which is which.
+        words = {place: row[column] for place, row in enumerate(fields) if len(row) == width}
+        usual, number = Counter(words.values()).most_common(1)[0]
+        others = [place for place, word in words.items() if word != usual]
+        is_state = _is_part(usual) or (any(map(str.isalpha, usual)) and not _NUMBER.fullmatch(usual))
         if (
             is_state
             and number >= STATE_SHARE * len(rows)
@@ -219,10 +226,14 @@ def _is_part(word: str) -> bool:
 
 def tell_table(lines: Sequence[str], max_chars: int) -> str:
     """Tell a table in about a line: how many rows it has, those with an odd state, else its first ones."""
-    header, *rows = [" ".join(line.strip(BORDERS).split()) for line in lines if not _is_rule(line)]
+    is_headed = any(map(_is_rule, lines[:3])) or not _VALUE.search(lines[0])
+    rows = [line for line in lines[: -1 if _FOOT.fullmatch(lines[-1]) else None] if not _is_rule(line)]
+    titles = [" ".join(row.strip(BORDERS).split()) for row in rows[:is_headed]]
+    rows = rows[is_headed:]
     odd = find_odd_rows(rows)
-    head = f"{len(rows)} rows{f', {len(odd)} unlike the others' if odd else f' of {header}'}: "
-    shown = [rows[place] for place in odd] or rows
+    what = f", {len(odd)} unlike the others" if odd else "".join(f" of {title}" for title in titles)
+    head = f"{len(rows)} rows{what}: "
+    shown = [" ".join(row.strip(BORDERS).split()) for row in ([rows[place] for place in odd] or rows)]
     fitting = [
         *takewhile(
             lambda ends: ends <= max_chars - 3, accumulate((len(row) + 2 for row in shown), initial=len(head))
@@ -240,7 +251,8 @@ def tell_listing(lines: Sequence[str], _max_chars: int) -> str:
     folder = folders.pop() if len(folders) == 1 and len(names) > 1 else ""
     is_shared = folder and all(name.startswith(f"{folder}/") for name in names)
     shown = [name[len(folder) + 1 :] if is_shared else name for name in names[:20]]
-    return f"{len(names)} entries: {', '.join(shown)}{f' in {folder}' if is_shared else ''}"
+    more = ", …" if len(names) > len(shown) else ""
+    return f"{len(names)} entries: {', '.join(shown)}{more}{f' in {folder}' if is_shared else ''}"
 
 
 def tell_hits(lines: Sequence[str], _max_chars: int) -> str:

@@ -179,8 +179,18 @@ class TestPatched:
                 "timed out",
                 "kubectl rollout status d/x --wait=9s",
                 "kubectl scale d/x; kubectl rollout status d/x …",
-                True,
+                False,
             ),
+            ("boom", "cd a && make", "ls; cd a && make && ls", True),
+            ("boom", "make", "make; ls", False),
+            ("boom", "make 2>&1 | tail -3", "make | cat", True),
+            ("denied", "cat a.sql | psql prod", "cat a.sql | wc", False),
+            ("boom", "make", "make | head -2", False),
+            ("boom", 'grep "a|b" f', 'grep "a|c" g', False),
+            ("boom", "gh pr merge --force 12", "gh pr merge --force 13", False),
+            ("no seat", "run(code=book(1))", "run(code=print(1))", False),
+            ("syntax error", "db(sql=delete from a)", "db(sql=select 1)", False),
+            ("Warning: no annotation", "kubectl apply -f a", "kubectl get pods", False),
             ("NameError: inv", "python(code=print(inv))", "python(code=inv = 1; …)", True),
             ("no seat", "book(id=1)", "book(id=2)", False),
             ("warning: no such module", "mix gen it", "mix compile", True),
@@ -193,8 +203,9 @@ class TestPatched:
     ):
         error = Fact("error", trouble, failed, 2)
         assert ledger(error, Fact("done", later, "well", 4)).of("error") == ([] if settles else [error])
-        worse = Fact("done", later, "2 failed", 4)
-        assert ledger(error, worse).of("error") == [error]
+        for outcome in ("2 failed", "waiting for approval", ""):
+            worse = Fact("done", later, outcome, 4)
+            assert ledger(error, worse).of("error") == [error]
 
     def test_an_edit_that_went_wrong_is_settled_by_another_of_the_file(self):
         wrong = Fact("error", "not found", 'edit a.py: "x" -> "y"', 1)

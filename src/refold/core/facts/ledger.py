@@ -14,6 +14,7 @@ from typing import Any, Final, cast
 
 from refold.core.facts.words import assigned_name
 from refold.core.messages.quick_init import quick_init
+from refold.core.outputs.outcome import TURN
 from refold.core.outputs.trouble import TEST_SUMMARY, is_failure
 from refold.core.tokens.counting import ESTIMATE_COUNTER
 from refold.core.tokens.findings import Findings
@@ -62,12 +63,15 @@ _STEP: Final = re.compile(
 )
 """What brings a repository on: where it goes well with the same operands, an earlier failure is over."""
 _PATIENCE: Final = re.compile(
-    r" --?(?:timeout|wait|retry|retries|verbose|v{1,3}|quiet|q|force|debug|no-cache)(?:[= ]\d\S{0,9}|(?= |$))"
-    r"|2>&1|\|.*$"
+    r" --?(?:(?:timeout|retry|retries)(?:[= ]\d\S{0,9})?|(?:wait|v)(?:=\d\S{0,9})?|v{2,3}|verbose"
+    r"|quiet|q|force|debug|no-cache)(?= |$)|2>&1| ?\| ?(?:tail|cat)(?: -?[nc\d]\w{0,8}){0,3} ?$"
 )
 """What differs when a command is tried again with more patience, and what only reads its output."""
-_INTERPRETER: Final = re.compile(r"(\w{1,60})\((?:code|query|sql|script|source)=")
-"""A call that runs what was written for it: who makes a mistake in it writes it anew at once."""
+_INTERPRETER: Final = re.compile(r"(\w{1,60})\((?:code|script|source)=")
+_MISTAKE: Final = re.compile(r"(?:Name|Syntax|Indentation)Error\b")
+"""What a program that was written for one call gets wrong: it is written anew at once, with other words."""
+_BUILDS: Final = (" compile", " build", " check", " test")
+_PROGRAM: Final = re.compile(r"((?:cd [^:]{1,200}: )?\S+).*")
 _WARNS: Final = re.compile(r"\W{0,4}warn(?:ing)?\b", re.IGNORECASE)
 _QUOTED: Final = re.compile(r"\"[^\"…]{0,2000}\"?|'[^'…]{0,2000}'?")
 _SCRIPT: Final = re.compile(
@@ -336,7 +340,7 @@ def _drop_settled_errors(facts: Iterable[Fact]) -> list[Fact]:
     tried: dict[str, int] = {}
     removed = {fact.text: fact.at for fact in left if fact.kind == "file" and fact.about == "removed"}
     for fact in left:
-        is_done = fact.kind == "done" and not fact.about.startswith(FAILED)
+        is_done = fact.kind == "done" and fact.about != "" and not fact.about.startswith(FAILED)
         if is_done or fact.kind == "error":
             action = _name_action(fact.text if is_done else fact.about)
             settled[action] = max(fact.at, settled.get(action, -1))
@@ -345,8 +349,9 @@ def _drop_settled_errors(facts: Iterable[Fact]) -> list[Fact]:
             steps = filter(None, _find_steps(fact.text))
             if not is_failure(fact.about) and not _TESTS_FAILED.search(fact.about):
                 taken += [(step, fact.at) for step in steps]
-                tries = *_name_tries(fact.text), *_name_tries(fact.text, programs=True)
-                tried |= {name: max(fact.at, tried.get(name, -1)) for name in tries}
+                names = [] if TURN.search(fact.about) else _name_tries(fact.text, is_done=True)
+                names += [f"{name.rpartition(' ')[0]} *" for name in names if name.endswith(_BUILDS)]
+                tried |= {name: max(fact.at, tried.get(name, -1)) for name in names}
             if TEST_SUMMARY.match(fact.about) and not _TESTS_FAILED.search(fact.about):
                 passed.append((_find_operands(fact.text), fact.at))
 
@@ -358,13 +363,11 @@ def _drop_settled_errors(facts: Iterable[Fact]) -> list[Fact]:
         steps = _find_steps(error.about)
         went_on = all(step and any(step <= other for other in later) for step in steps)
         gone = any(removed.get(script, -1) > error.at for script in _SCRIPT.findall(error.about))
-        # The same again, with more patience; of a warning, anything that its program did well since.
-        tries = _name_tries(error.about, programs=_WARNS.match(error.text) is not None)
-        again = (
-            tries
-            and (_INTERPRETER.match(error.about) or "…" not in error.about)
-            and all(tried.get(name, -1) > error.at for name in tries)
-        )
+        # The same again, with more patience; of a warning, a whole build by the same program since.
+        name_try = "\\1 *" if _WARNS.match(error.text) else "\\g<0>"
+        tries = [_PROGRAM.sub(name_try, name) for name in _name_tries(error.about)]
+        is_own = _MISTAKE.search(error.text) or not _INTERPRETER.match(error.about)
+        again = tries and is_own and all(tried.get(name, -1) > error.at for name in tries)
         is_over = settled[_name_action(error.about)] > error.at or went_on or again or gone or any(covers)
         return error.about != "" and is_over
 
@@ -377,23 +380,21 @@ def _name_action(text: str) -> str:
     return name.partition(': "')[0] if name.startswith("edit ") else name
 
 
-def _name_tries(command: str, *, programs: bool = False) -> list[str]:
-    """Return the parts of a command without what differs between tries; of one that is cut, what is left.
+def _name_tries(command: str, *, is_done: bool = False) -> list[str]:
+    """Return the parts of a command without what differs between tries; [] where nobody knows how it goes on.
 
-    `programs`: of each part only its program, unless that runs a script.
+    `is_done`: only the parts that went well if the command did.
     """
     if tool := _INTERPRETER.match(command):
         return [tool[1]]
-    if "||" in command:
-        return []
-    names, where = [], ""
-    for part in re.split("&&|;", command.removesuffix(" …")):
-        name = " ".join(_PATIENCE.sub("", part).split())
+    names, where = list[str](), ""
+    for part in re.split("&&|(?=;)", command) if "||" not in command and "…" not in command else ():
+        names = [] if is_done and part[:1] == ";" else names  # how a step before it ended, nobody knows
+        name = " ".join(_PATIENCE.sub("", part.lstrip(";")).split())
         if name.startswith("cd "):
             where = f"{name}: "
         elif name:
-            is_program = programs and not _SCRIPT.match(name)
-            names.append(f"{where}{name.partition(' ')[0]} *" if is_program else where + name)
+            names.append(where + name)
     return names
 
 

@@ -225,6 +225,7 @@ class TestPeople:
                 "It is done and committed now.\n- Old rows: `fix_rows` wrote 417 of them.",
                 "Old rows: `fix_rows` wrote 417 of them.",
             ),
+            ("Not all is well:\n- Migration: failed on row 417\n- Load: 9", "Migration: failed on row 417"),
             ("The sum 2**10 and 3**2 is right.", "The sum 2**10 and 3**2 is right."),
             ("- Price: 41,000 EUR in the year 2024", "Price: 41,000 EUR in the year 2024"),
             (

@@ -343,6 +343,12 @@ class TestOutcome:
             (" count \n-------\n     7\n(1 row)\n", "count; 7; (1 row)"),
             ("step 1.\n5", "step 1.; 5"),
             (
+                "ID   IMAGE   STATE\n"
+                + "".join(f"ab{at}   web:1   Up {at} hours\n" for at in range(2, 10))
+                + "abc   web:1   Exited (1) 2 hours ago\n9 rows in set (0.00 sec)",
+                "9 rows, 1 unlike the others: abc web:1 Exited (1) 2 hours ago",
+            ),
+            (
                 " name | state\n------+-------\n"
                 + " Ann Lee | active\n" * 20
                 + " Bob van Dyk | active\n(21 rows)",

@@ -41,6 +41,7 @@ from refold.core.messages.text_boundaries import word_before
 from refold.core.messages.tool_pairs import link, open_calls
 from refold.core.messages.transcript import parse_arguments
 from refold.core.outputs.outcome import cut_words, describe_action, describe_command, read_result
+from refold.core.outputs.trouble import is_failure
 from refold.core.tokens.findings import Findings
 
 TOOL_MESSAGES: Final = 400
@@ -357,7 +358,8 @@ def _find_answer(text: str) -> str:
     What asks for something tells nothing either, nor does courtesy before it: words without number or name.
     """
     read = _BOLD.sub(r"\1", text[: find_cut(text, ANSWER_CHARS)])
-    sentences = split_sentences(_DETAILS.sub("", read)) or split_sentences(read)
+    kept = _DETAILS.sub(lambda line: line[0] if is_failure(line[0]) else "", read)
+    sentences = split_sentences(kept) or split_sentences(read)
     asking = [place for place, each in enumerate(sentences) if asks_back(each)]
     found = [
         (-_count_specific(each[:LONGEST_ANSWER]), place, each)

@@ -167,7 +167,6 @@ _NUMBER: Final = re.compile(r"(?:[-+]?\d[\d.,:%/smhdwykMGTiB-]{0,40})?")
 """A number, a time such as `3d23h`, or nothing."""
 _VALUE: Final = re.compile(r"(?:^|[\t│┃|,;]|  ) ?[-+]?\d")
 """A field that begins with a number, as in no header."""
-_FOOT: Final = re.compile(r"\s{0,20}\(\d{1,9} rows?\)\s{0,20}")
 STATE_SHARE, ODD_SHARE = 0.6, 0.25
 """Share of the rows that have the usual word of a column of states, and of those that may have others."""
 STATE_FIELDS: Final = 12
@@ -203,7 +202,7 @@ def find_odd_rows(rows: Sequence[str]) -> list[int]:
     odd: set[int] = set()
     for column in range(1, width):
         # Where a row has more or fewer fields, nobody knows which is which.
-        words = {place: row[column] for place, row in enumerate(fields) if len(row) == width}
+        words = {at: row[column].partition(" ")[0] for at, row in enumerate(fields) if len(row) == width}
         usual, number = Counter(words.values()).most_common(1)[0]
         others = [place for place, word in words.items() if word != usual]
         is_state = _is_part(usual) or (any(map(str.isalpha, usual)) and not _NUMBER.fullmatch(usual))
@@ -226,14 +225,16 @@ def _is_part(word: str) -> bool:
 
 def tell_table(lines: Sequence[str], max_chars: int) -> str:
     """Tell a table in about a line: how many rows it has, those with an odd state, else its first ones."""
-    is_headed = any(map(_is_rule, lines[:3])) or not _VALUE.search(lines[0])
-    rows = [line for line in lines[: -1 if _FOOT.fullmatch(lines[-1]) else None] if not _is_rule(line)]
-    titles = [" ".join(row.strip(BORDERS).split()) for row in rows[:is_headed]]
+    rows = [line.strip(BORDERS) for line in lines if not _is_rule(line)]
+    if _FIELD_END.search(rows[0]) and not _FIELD_END.search(rows[-1]):
+        rows.pop()  # "(21 rows)" below them
+    is_headed = any(map(_is_rule, lines[:3])) or not _VALUE.search(rows[0])
+    title = f" of {' '.join(rows[0].split())}" if is_headed else ""
     rows = rows[is_headed:]
     odd = find_odd_rows(rows)
-    what = f", {len(odd)} unlike the others" if odd else "".join(f" of {title}" for title in titles)
+    what = f", {len(odd)} unlike the others" if odd else title
     head = f"{len(rows)} rows{what}: "
-    shown = [" ".join(row.strip(BORDERS).split()) for row in ([rows[place] for place in odd] or rows)]
+    shown = [" ".join(row.split()) for row in ([rows[place] for place in odd] or rows)]
     fitting = [
         *takewhile(
             lambda ends: ends <= max_chars - 3, accumulate((len(row) + 2 for row in shown), initial=len(head))

@@ -57,11 +57,17 @@ def agent_history(count):
 
 @pytest.mark.parametrize(("messages", "most"), [(history(2_000, 670), 1_050), (agent_history(2_000), 1_450)])
 def test_a_message_takes_little_beside_its_text(messages, most):
-    """Bytes a message; the caller's own list, and with it every text, is not counted."""
+    """Bytes a message; the caller's own list, and with it every text, is not counted.
+
+    The fewer of two sessions: in one of them the table of sizes, which all share, may grow to its double.
+    """
     never = refold.presets.get(trigger_tokens=None)
-    session = refold.open("a", store="memory:", window="100M", policy=never)
-    session.prepare(messages[:10])
-    assert grown_bytes(lambda: session.prepare(messages)) < most * len(messages)
+    grown = []
+    for name in "ab":
+        session = refold.open(name, store="memory:", window="100M", policy=never)
+        session.prepare(messages[:10])
+        grown.append(grown_bytes(lambda session=session: session.prepare(messages)))
+    assert min(grown) < most * len(messages)
 
 
 def test_what_is_kept_as_a_value_is_read_as_it_was_written():

@@ -67,10 +67,11 @@ _PATIENCE: Final = re.compile(
     r"|quiet|q|force|debug|no-cache)(?= |$)|2>&1| ?\| ?(?:tail|cat)(?: -?[nc\d]\w{0,8}){0,3} ?$"
 )
 """What differs when a command is tried again with more patience, and what only reads its output."""
-_INTERPRETER: Final = re.compile(r"(\w{1,60})\((?:code|script|source)=")
+_RUNS_CODE: Final = re.compile(r"(\w{1,60})\((?:code|script|source)=")
 _MISTAKE: Final = re.compile(r"(?:Name|Syntax|Indentation)Error\b")
 """What a program that was written for one call gets wrong: it is written anew at once, with other words."""
 _BUILDS: Final = (" compile", " build", " check", " test")
+"""Ends of commands that go over a whole program, so that a warning which is left would come again."""
 _PROGRAM: Final = re.compile(r"((?:cd [^:]{1,200}: )?\S+).*")
 _WARNS: Final = re.compile(r"\W{0,4}warn(?:ing)?\b", re.IGNORECASE)
 _QUOTED: Final = re.compile(r"\"[^\"…]{0,2000}\"?|'[^'…]{0,2000}'?")
@@ -366,7 +367,7 @@ def _drop_settled_errors(facts: Iterable[Fact]) -> list[Fact]:
         # The same again, with more patience; of a warning, a whole build by the same program since.
         name_try = "\\1 *" if _WARNS.match(error.text) else "\\g<0>"
         tries = [_PROGRAM.sub(name_try, name) for name in _name_tries(error.about)]
-        is_own = _MISTAKE.search(error.text) or not _INTERPRETER.match(error.about)
+        is_own = _MISTAKE.search(error.text) or not _RUNS_CODE.match(error.about)
         again = tries and is_own and all(tried.get(name, -1) > error.at for name in tries)
         is_over = settled[_name_action(error.about)] > error.at or went_on or again or gone or any(covers)
         return error.about != "" and is_over
@@ -385,7 +386,7 @@ def _name_tries(command: str, *, is_done: bool = False) -> list[str]:
 
     `is_done`: only the parts that went well if the command did.
     """
-    if tool := _INTERPRETER.match(command):
+    if tool := _RUNS_CODE.match(command):
         return [tool[1]]
     names, where = list[str](), ""
     for part in re.split("&&|(?=;)", command) if "||" not in command and "…" not in command else ():

@@ -49,7 +49,7 @@ READ_CHARS: Final = 100_000
 """Characters of arguments that are read; bounds the work."""
 
 _TAG: Final = re.compile(r"</?(?:command|output|stdout|stderr|error|result|tool_use_error|observation)>")
-_WORD, _SIGN = re.compile(r"\w{2}"), re.compile(r"\w")
+_WORD, _LETTER = re.compile(r"\w{2}"), re.compile(r"\w")
 LITERAL_CHARS: Final = 8_000
 """Characters of data in Python's form that are read, which takes some milliseconds."""
 _LITERAL: Final = re.compile(r"\s{0,8}\[?\{'")
@@ -233,7 +233,7 @@ def _join_lines(lines: Sequence[str], room: int) -> str:
     """Return all lines with words as one, if nothing was cut and they fit in a line; else ""."""
     if len(lines) * MARK_CHARS > room or any(line.startswith("[... ") for line in lines):
         return ""
-    joined = "; ".join(" ".join(line.strip(BORDERS).split()) for line in _drop_noise(lines, _SIGN))
+    joined = "; ".join(" ".join(line.strip(BORDERS).split()) for line in _drop_noise(lines, _LETTER))
     joined = _END_OF_SENTENCE.sub(r"\1 ", joined)
     return joined if len(joined) <= room else ""
 
@@ -285,7 +285,7 @@ _COMMANDS: Final = ("command", "cmd", "script", "commands")
 _OLD: Final = ("old_string", "old_str", "oldText", "old_text", "search", "old")
 _NEW: Final = ("new_string", "new_str", "newText", "new_text", "replace", "new", "insert_text", "content")
 _CONTENTS: Final = ("content", "file_text", "contents", "text", "new_source", "code")
-_PROGRAMS: Final = frozenset({"code", "script", "source"})
+_CODE_ARGUMENTS: Final = frozenset({"code", "script", "source"})
 _STARTS: Final = ("offset", "start_line", "startLine", "start", "line")
 _ENDS: Final = ("end_line", "endLine", "end")
 _IMPORTS: Final = re.compile(
@@ -320,7 +320,7 @@ def describe_action(name: str, arguments: Mapping[str, Any] | str, limit_chars: 
     shown: list[str] = []
     for key, value in known.items():
         text = value if isinstance(value, str) else repr(value) if value is not None else "null"
-        if key in _PROGRAMS:  # all begin with the same imports
+        if key in _CODE_ARGUMENTS:  # all begin with the same imports
             text = _IMPORTS.sub("", text[:READ_CHARS]) or text
         shown.append(f"{key}={cut_words(' '.join(text[: 4 * VALUE_CHARS].split()), VALUE_CHARS)}")
     return cut_words(f"{name}({', '.join(shown)})", limit_chars)

@@ -235,13 +235,9 @@ def tell_table(lines: Sequence[str], max_chars: int) -> str:
     what = f", {len(odd)} unlike the others" if odd else title
     head = f"{len(rows)} rows{what}: "
     shown = [" ".join(row.split()) for row in ([rows[place] for place in odd] or rows)]
-    fitting = [
-        *takewhile(
-            lambda ends: ends <= max_chars - 3, accumulate((len(row) + 2 for row in shown), initial=len(head))
-        )
-    ]
-    text = "; ".join(shown[: max(1, len(fitting) - 1)])
-    return head + text + ("; …" if len(fitting) <= len(shown) else "")
+    ends = accumulate((len(row) + 2 for row in shown), initial=len(head))
+    fitting = sum(1 for _ in takewhile(lambda end: end <= max_chars - 3, ends)) - 1
+    return head + "; ".join(shown[: max(1, fitting)]) + ("; …" if fitting < len(shown) else "")
 
 
 def tell_listing(lines: Sequence[str], _max_chars: int) -> str:

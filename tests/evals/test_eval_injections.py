@@ -71,6 +71,18 @@ def test_none_lives_on_as_an_instruction_under_the_default_policy(summariser):
     assert rows[0]["of"] == count
 
 
+def test_an_order_in_the_output_of_a_command_is_told_as_what_the_command_printed():
+    """A short output is told whole, in a line of what was done; no pattern knows these for orders."""
+    (way, *_) = open_methods(["refold"])
+    told = {"signed off", "numbered", "to do", "tag characters", "state", "split"}
+    printed = [each for each in make_attacks(260, 0) if each.carrier == "observation" and each.form in told]
+    assert {each.form for each in printed} == told
+    rows = measure_method(
+        way, Summariser("none", lambda _attack: None), WorkPool(printed, _make_work(0), (1,)), Quiet()
+    )
+    assert (rows[0]["instruction"], rows[0]["quoted"] > 0) == (0, True), rows
+
+
 def test_a_plain_summary_by_the_worst_model_lets_nearly_all_through():
     rows = measure_method(
         Method("plain", raw_summary), Summariser("obedient", ObedientSummariser), ground(20), Quiet()

@@ -132,7 +132,9 @@ _STAYING_LAST, _STAYING_FIRST = 60, 3
 """Messages at the end, and at the beginning where the request stands, that are searched for what stays."""
 
 MEMORY, LAST = "Earlier memory", "Last words"
-_OWN_TITLES: Final = frozenset({*TITLES, LAST, OUTPUTS, "What was answered, by its first words"})
+_OWN_TITLES: Final = frozenset(
+    {*TITLES, LAST, OUTPUTS, "What was done", "What was answered, by its first words"}
+)
 """Headings of digests; stored ones may have those that are no longer written."""
 _SAYS_NOTHING: Final = frozenset({f"## {MEMORY}", TRUNCATION_MARKER})
 """Lines of earlier memory that are not carried on."""

@@ -72,7 +72,7 @@ TEXT = """The memory.
 - #5 [open] write docs
 - #9 [waits for its result] bash make
 
-## What was done
+## What was done and printed
 - #6 make → failed: no rule
 - #6 ls
 
@@ -97,6 +97,12 @@ def test_golden():
     mended = append_missing_facts("The memory.", EVERYTHING, 1_000, count)
     assert mended.text == TEXT
     assert mended.report.counts == (0, 16, 0)
+
+
+def test_a_heading_of_earlier_days_is_read_as_todays():
+    old = TEXT.replace("done and printed", "done")
+    assert old != TEXT
+    assert read_page(old) == read_page(TEXT)
 
 
 def test_what_is_shown_is_read_back():
@@ -194,13 +200,13 @@ def test_an_error_that_is_told_with_its_command_is_not_told_twice(titles):
     )
     for title in titles:
         fill_section(page, found, title, 500)
-    assert page.text == f"## What was done\n- #1 make → {outcome}\n\n## What failed\n- #1 boom"
+    assert page.text == f"## What was done and printed\n- #1 make → {outcome}\n\n## What failed\n- #1 boom"
 
 
 def test_an_outcome_does_not_name_the_file_again():
     page = Page(count, 500)
     fill_section(page, ledger(Fact("done", "edit_file a.py", "a.py: replaced 2 lines", 1)), DONE, 500)
-    assert page.text == "## What was done\n- #1 edit_file a.py → replaced 2 lines"
+    assert page.text == "## What was done and printed\n- #1 edit_file a.py → replaced 2 lines"
 
 
 @pytest.mark.parametrize("name", ["cancel_reservation", "knit"])
@@ -231,12 +237,12 @@ def test_how_a_run_ended_stands_before_what_was_looked_up(look):
     page = Page(count, 500)
     run = Fact("done", "python try.py", "FAIL: the length is missing", 1)
     looked = (Fact("done", f"{look} {at}", f"{at} hits", at) for at in range(2, 9))
-    fill_section(page, ledger(Fact("file", "a.py", "read", 1), run, *looked), DONE, 24)
-    assert page.text == "## What was done\n- #1 python try.py → FAIL: the length is missing"
+    fill_section(page, ledger(Fact("file", "a.py", "read", 1), run, *looked), DONE, 26)
+    assert page.text == "## What was done and printed\n- #1 python try.py → FAIL: the length is missing"
     made = Page(count, 500)
     newer = Fact("done", f"{look} > b.txt; make", "built", 9)
-    fill_section(made, ledger(Fact("file", "a.py", "read", 1), run, newer), DONE, 24)
-    assert made.text.startswith("## What was done\n- #9 ")
+    fill_section(made, ledger(Fact("file", "a.py", "read", 1), run, newer), DONE, 26)
+    assert made.text.startswith("## What was done and printed\n- #9 ")
 
 
 def test_a_write_is_not_told_beside_the_state_of_its_file():
@@ -297,7 +303,7 @@ def test_what_was_changed_is_told_whatever_was_looked_at_later(change, newer, fi
     """Else it would be done again: a refund, a patch, a push."""
     page = Page(count, 500)
     later = (Fact("done", newer.format(at), f"40 lines: {at}", at) for at in range(2, 40))
-    fill_section(page, ledger(*files, Fact("done", change, "all right", 1), *later), DONE, 40)
+    fill_section(page, ledger(*files, Fact("done", change, "all right", 1), *later), DONE, 44)
     lines = page.text.split("\n")
     assert lines[1] == f"- #1 {change} → all right"
     assert lines[-1].startswith("- #39 ")
@@ -328,7 +334,7 @@ def test_a_call_that_was_refused_comes_behind_changes(outcome, is_refused):
     page = Page(count, 500)
     told = [Fact("done", "cancel(id=1)", outcome, 1), Fact("done", "get_order(id=2)", "ok", 2)]
     changes = [Fact("done", f"send(id={at})", "ok", at) for at in range(3, 9)]
-    fill_section(page, ledger(*told, *changes), DONE, 30)
+    fill_section(page, ledger(*told, *changes), DONE, 32)
     assert ("cancel(id=1)" not in page.text) == is_refused
 
 
@@ -351,7 +357,7 @@ def test_an_old_action_behind_long_newer_ones_is_left_out():
     newer = (Fact("done", f"make {at} " + "target " * 30, "ok", at) for at in range(2, 6))
     found = ledger(Fact("done", "ls", "ok", 1), *newer, Fact("done", "git diff", "ok", 6))
     fill_section(page, found, DONE, 24)
-    assert page.text == "## What was done\n- #6 git diff → ok"
+    assert page.text == "## What was done and printed\n- #6 git diff → ok"
 
 
 def test_a_section_may_be_filled_twice():

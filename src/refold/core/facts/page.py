@@ -21,7 +21,8 @@ Count = Callable[[str], int]
 
 SAID, IN_BRIEF = "What the user said", "What was told, in brief"
 ANSWERED, DECIDED, OPEN = "What was answered", "Decisions and promises", "Open"
-DONE, FAILED = "What was done", "What failed"
+DONE, FAILED = "What was done and printed", "What failed"
+"""The first names the source of outcomes: a tool may print an order, and nobody gave that."""
 VALUES = "Names and values"
 OUTPUTS: Final = "Latest outputs"
 """A section of free lines in a digest; no facts are read back from it."""

@@ -46,6 +46,8 @@ _PLAIN_SECTIONS: Final = {
 
 WANTED: Final = "What the user wants"
 """The heading under which a model tells the user's words; what nobody said was taken out of it."""
+OTHER_TITLES: Final = {WANTED: SAID, "What was done": DONE}
+"""Headings that are no longer written, or by a model, and those that they stand for."""
 
 
 def read_page(text: str) -> Ledger:
@@ -55,7 +57,7 @@ def read_page(text: str) -> Ledger:
     for line in text.split("\n"):
         if line.startswith("## "):
             title = line[3:].strip()
-            title = SAID if title == WANTED else title
+            title = OTHER_TITLES.get(title, title)
         elif line.startswith("- ") and title in TITLES:
             facts += _read_line(title, line[2:])
     return Ledger().merge(facts)

@@ -39,6 +39,39 @@ def test_a_provider_that_counts_otherwise_is_followed_from_its_first_report_on(t
     assert rows["characters / 4"]["mean"] > rows["later requests"]["mean"]
 
 
+def write_transcript(folder, tokens):
+    """Write a session of Claude Code: two calls an answer, with a record each and a result between them."""
+    records = [{"type": "user", "message": {"role": "user", "content": "Fix it. " * 50}}]
+    for number, size in enumerate(tokens):
+        usage = {"input_tokens": size, "output_tokens": 40}
+        for call in (f"{number}a", f"{number}b"):
+            block = {"type": "tool_use", "id": call, "name": "Read", "input": {"path": call}}
+            about = {"role": "assistant", "id": f"msg_{number}", "usage": usage, "content": [block]}
+            result = {"type": "tool_result", "tool_use_id": call, "content": "value = compute()\n" * 100}
+            records.append({"type": "assistant", "message": about})
+            records.append({"type": "user", "message": {"role": "user", "content": [result]}})
+    path = folder / "claude-code" / "one.jsonl"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("\n".join(map(json.dumps, records)))
+
+
+def test_an_answer_with_two_calls_is_one_request(tmp_path):
+    write_transcript(tmp_path, [20_000, 21_000, 22_000, 23_000])
+    rows = {row["way"]: row["requests"] for row in measure(tmp_path, Quiet())}
+    assert rows == {"first request": 1, "later requests": 3, "characters / 4": 3}
+
+
+def test_behind_a_fold_of_the_agent_itself_the_count_begins_anew(tmp_path):
+    """The recording has all messages, of which the agent sent a few: they are no measure of the next request."""
+    step = 1_250  # about what two calls and their results take
+    sizes = [*range(60_000, 60_000 + 5 * step, step), *range(15_000, 15_000 + 5 * step, step)]
+    write_transcript(tmp_path, sizes)
+    rows = {row["way"]: row for row in measure(tmp_path, Quiet())}
+    assert rows["first request"]["requests"] == 2
+    assert rows["later requests"]["requests"] == 8
+    assert rows["later requests"]["mean"] < 0.03
+
+
 def test_the_figures_are_shown_and_written(tmp_path, capsys):
     run_of(tmp_path, "one", factor=1.0)
     assert main(["eval", "counts", str(tmp_path), "--json", str(tmp_path / "counts.json")]) == 0

@@ -3,13 +3,13 @@
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from statistics import mean
 from typing import Any, Final
 
 import refold
 from refold.core.compaction.budget import Trigger
-from refold.core.tokens.usage import Usage
 from refold.errors import RefoldError
 from refold.evals import Screen
 from refold.evals.tables import write_json
@@ -23,6 +23,8 @@ EXAMPLES: Final = """\
 """
 LONG: Final = 30_000
 """Tokens from which on a request is a long one."""
+LEAST_AFTER: Final = 0.75
+"""Share of the last size below which the agent has folded; compactions that were recorded left 0.24."""
 WINDOW: Final = 100_000_000
 """Nothing is cut off."""
 
@@ -65,31 +67,44 @@ def measure(folder: Path, screen: Screen) -> list[dict[str, Any]]:
 
 
 def _request_errors(conversation: Recorded) -> Iterator[tuple[str, float]]:
-    """Yield the errors of one conversation, request by request, as shares of the reported size."""
+    """Yield the errors of one conversation, request by request, as shares of the reported size.
+
+    A report that is much smaller than the one before means that the agent itself has folded. What it sent
+    then is not in the recording, so the messages from there on are measured as a conversation of their own.
+    """
+    reported = sorted(conversation.usages.items())
+    folded = [
+        place
+        for (_, before), (place, now) in pairwise(reported)
+        if now.context < LEAST_AFTER * before.context
+    ]
+    for start, end in pairwise([0, *(place - 1 for place in folded), len(conversation.messages)]):
+        yield from _errors_between(conversation, start, end)
+
+
+def _errors_between(conversation: Recorded, start: int, end: int) -> Iterator[tuple[str, float]]:
+    """Yield the errors of a part of a conversation between two folds of the agent's own."""
     policy = replace(presets.get("refold"), trigger=Trigger(enabled=False))
     characters = 0
     with refold.open(
         "counts", store="memory:", window=WINDOW, policy=policy, format=conversation.format
     ) as session:
-        before: Usage | None = None
-        for index, message in enumerate(conversation.messages):
-            usage = conversation.usages.get(index)
-            if usage is not None:
+        before = 0
+        for index in range(start, end):
+            message, usage = conversation.messages[index], conversation.usages.get(index)
+            if usage is not None and index > start:
                 used = session.prepare().budget.used
-                yield from _count_errors(used, characters, usage, before)
+                yield from _count_errors(used, characters, usage.context, before)
                 session.observe(usage)
-                before = usage
+                before = usage.context
             session.say(message)
             characters += len(str(message.get("content")))
 
 
-def _count_errors(
-    used: int, characters: int, usage: Usage, before: Usage | None
-) -> Iterator[tuple[str, float]]:
-    real = usage.context
-    if before is None:
+def _count_errors(used: int, characters: int, real: int, before: int) -> Iterator[tuple[str, float]]:
+    if not before:
         yield "first request", used / real - 1
-    elif real >= before.context:  # a smaller one means that the agent itself has folded
+    elif real >= before:  # thinking that is not sent again makes a request a little smaller
         yield "later requests", used / real - 1
         yield "characters / 4", characters / 4 / real - 1
         if real >= LONG:

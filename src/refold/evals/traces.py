@@ -57,22 +57,31 @@ def read_transcripts(folder: Path) -> Iterator[Recorded]:
         messages: list[Any] = []
         usages: dict[int, Usage] = {}
         times: dict[int, float] = {}
-        last = ""
+        answer, reply = -1, ""
         for record in _iter_records(path):
             message = record["message"]
             content = message["content"]
             blocks = [{"type": "text", "text": content}] if isinstance(content, str) else list(content)
-            same = bool(message.get("id")) and message.get("id") == last
-            if messages and (same or messages[-1]["role"] == message["role"] == "user"):
+            # calls of one answer have a record each, and results of the first may stand between them
+            is_same = bool(message.get("id")) and message.get("id") == reply
+            if is_same and not any(map(_is_said, messages[answer + 1 :])):
+                messages[answer]["content"] += blocks
+            elif messages and messages[-1]["role"] == message["role"] == "user":
                 messages[-1]["content"] += blocks
             else:
+                if record["type"] == "assistant":
+                    answer, reply = len(messages), message.get("id") or ""
                 if record["type"] == "assistant" and (usage := read_usage(message.get("usage"))):
                     usages[len(messages)] = usage
                 if stamp := record.get("timestamp"):
                     times[len(messages)] = datetime.fromisoformat(stamp).timestamp()
                 messages.append({"role": message["role"], "content": blocks})
-            last = message.get("id") or ""
         yield Recorded(messages, format="anthropic", usages=usages, times=times, name=path.name)
+
+
+def _is_said(message: dict[str, Any]) -> bool:
+    """True if somebody said something in a message: it has more than results of tools."""
+    return any(block.get("type") != "tool_result" for block in message["content"])
 
 
 def read_talks(folder: Path) -> Iterator[Recorded]:

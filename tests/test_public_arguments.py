@@ -167,7 +167,7 @@ def test_the_name_of_a_file_is_not_taken_for_its_text(name, tmp_path, monkeypatc
     ("options", "said"),
     [
         ({"widow": 3}, "there is no option 'widow'; did you mean window?"),
-        ({"zzz": 3}, "there is no option 'zzz'; there are: name, "),
+        ({"zzz": 3}, "there is no option 'zzz'; there are name, "),
         ({"model": 4}, "model=4: expected text, or none"),
         ({"policy": "refolt"}, "there is no policy 'refolt'; did you mean refold?"),
     ],

@@ -138,16 +138,16 @@ def check_options(call: Callable[..., Any], options: Mapping[str, Any]) -> None:
     known = list_arguments(call)
     for name in options:
         if name not in known:
-            raise RefoldError(f"there is no option {name!r}; {suggest(name, known, 'there are')}")
+            raise RefoldError(f"there is no option {name!r}; {suggest(name, known)}")
     _check_all(options.items(), call)
 
 
-def suggest(word: str, known: Collection[str], intro: str) -> str:
+def suggest(word: str, known: Collection[str], otherwise: str = "") -> str:
     """Return the known word that is most like another one, as a question; all of them where none is."""
     from difflib import get_close_matches  # only mistakes need it
 
     near = get_close_matches(word, known, 1)
-    return f"did you mean {near[0]}?" if near else f"{intro}: {', '.join(known)}"
+    return f"did you mean {near[0]}?" if near else otherwise or f"there are {', '.join(known)}"
 
 
 def check_arguments(call: Callable[_Arguments, _Made]) -> Callable[_Arguments, _Made]:

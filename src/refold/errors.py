@@ -54,8 +54,8 @@ def install_hint(extra: str) -> str:
 class WindowUnknown(RefoldError):
     """No context window is known for a model and the policy forbids a default."""
 
-    def __init__(self, model: str | None) -> None:
-        super().__init__(f"no window is known for model {model!r}: pass window=")
+    def __init__(self, model: str | None, hint: str = "") -> None:
+        super().__init__(f"no window is known for model {model!r}{hint}: pass window=")
         self.model = model
 
 

@@ -192,7 +192,10 @@ def test_a_window_from_the_file_is_laid_over_the_table(small):
 
 def test_a_mistyped_model_is_told_with_its_neighbours():
     told = run_cli("models", "claude-sonet-4-6").out
-    assert "no model in the table has this in its name; did you mean claude-sonnet-4" in told
+    assert "no model in the table has this in its name (did you mean claude-sonnet-4" in told
+    for command in ("measure", "plan"):
+        told = run_cli(command, saved("one.json", talk(1)), "--model", "claude-sonet-4-6").err
+        assert "model 'claude-sonet-4-6' (did you mean claude-sonnet-4" in told
     assert run_cli("models", "unheard-of").out.endswith("no model in the table has this in its name\n")
 
 

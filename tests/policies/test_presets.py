@@ -50,7 +50,7 @@ def test_what_is_no_name_of_a_policy_is_refused():
 @pytest.mark.parametrize("name", ["nobody", "", None])
 def test_an_unknown_policy_is_refused_with_the_known_ones(name):
     with pytest.raises(
-        RefoldError, match="known are: ripple, codebuddy, umwelten, neurolink, opal, refold, thr"
+        RefoldError, match="there are ripple, codebuddy, umwelten, neurolink, opal, refold, thr"
     ):
         presets.get(name)
 
@@ -60,7 +60,7 @@ def test_an_unknown_knob_is_refused_with_the_nearest_or_with_all():
         RefoldError, match="ripple has no knob 'keep_recent_message'; did you mean keep_recent_messages"
     ):
         presets.get("ripple", keep_recent_message=3)
-    with pytest.raises(RefoldError, match="it has: trigger_fraction, fallback_context_window"):
+    with pytest.raises(RefoldError, match="there are trigger_fraction, fallback_context_window"):
         presets.get("ripple", zzz=3)
     with pytest.raises(RefoldError, match="has no knob 'zzz'"):
         presets.get("truncate", zzz=3)

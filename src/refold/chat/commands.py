@@ -3,9 +3,9 @@
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Final
 
+from refold.arguments import suggest
 from refold.chat import commands_change, commands_fold, commands_show
 from refold.chat.conversation import Conversation
 from refold.chat.display import Note, Table
@@ -98,8 +98,7 @@ def run_command(conversation: Conversation, line: str) -> None:
     name = match[1].lower() if match else ""
     command = COMMANDS.get(_ALIASES.get(name, name))
     if command is None:
-        near = get_close_matches(name, COMMANDS, 1)
-        hint = f"did you mean /{near[0]}?" if near else "/help lists them"
+        hint = suggest(f"/{name}", [f"/{known}" for known in COMMANDS], "/help lists them")
         raise RefoldError(f"there is no command /{name}; {hint}")
     try:
         command.run(conversation, (match[2] or "").strip() if match else "")

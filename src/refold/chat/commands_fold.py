@@ -1,9 +1,9 @@
 """`/compact` and `/unfold`: fold now, show the result, and let the user accept, edit or revert it."""
 
 import re
-from difflib import get_close_matches
 from typing import Final
 
+from refold.arguments import suggest
 from refold.calls.outcome import Outcome
 from refold.chat import tools
 from refold.chat.conversation import SHORT_NAME_CHARS, Conversation
@@ -32,8 +32,7 @@ def compact(conversation: Conversation, argument: str) -> None:
         return
     known = presets.names()
     if strategy and strategy not in known:
-        near = get_close_matches(strategy, known, 1)
-        hint = f"did you mean {near[0]}?" if near else "/compact help lists them"
+        hint = suggest(strategy, known, "/compact help lists them")
         raise RefoldError(f"there is no strategy {strategy!r}; {hint}")
     session = conversation.session
     if not session.view():

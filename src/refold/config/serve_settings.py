@@ -2,9 +2,9 @@
 
 import re
 from collections.abc import Callable, Mapping
-from difflib import get_close_matches
 from typing import Any, Final
 
+from refold.arguments import suggest
 from refold.config.values import SettingInfo, parse_value
 from refold.errors import FormatError
 
@@ -158,10 +158,8 @@ def read_serve_table(table: Any, source: str) -> dict[str, Any]:
     values = {}
     for name, value in table.items():
         if name not in SERVE_SETTINGS:
-            near = get_close_matches(name, SERVE_SETTINGS, 1)
-            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(SERVE_SETTINGS)}"
             variable = _SECRETS.get(name)
-            text = f"set {variable} instead" if variable else hint
+            text = f"set {variable} instead" if variable else suggest(name, SERVE_SETTINGS)
             raise FormatError(f"there is nothing called {name!r} to set; {text}", path=f"{source}: serve")
         values[name] = parse_serve_value(name, value, f"{source}: serve.{name}")
     return values

@@ -31,6 +31,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final
 
+from refold.arguments import suggest
 from refold.config.serve_settings import SERVE_SETTINGS, read_serve_table, read_serve_variables
 from refold.config.values import (
     OTHER_VARIABLES,
@@ -182,9 +183,8 @@ def parse_settings(text: str, name: str = FILE) -> Settings:
     known = (*NAMES, "windows", "serve")
     for key in values:
         if key not in known:
-            near = get_close_matches(key, known, 1)
             every = f"it may set {', '.join(known)}, and knobs in a table such as [policy.refold]"
-            hint = f"did you mean {near[0]}?" if near else every
+            hint = suggest(key, known, every)
             raise FormatError(f"there is nothing called {key!r} to set; {hint}", path=name)
     settings = Settings(windows=windows, sources={"windows": name} if windows else {})
     if isinstance(values.get("policy"), dict):

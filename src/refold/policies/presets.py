@@ -130,7 +130,7 @@ def find_preset(name: str) -> Callable[..., Policy]:
     from refold.policies.systems.strategies import find  # slow to import
 
     if find(name) is None:
-        raise RefoldError(f"there is no policy {name!r}; {suggest(str(name), names(), 'known are')}")
+        raise RefoldError(f"there is no policy {name!r}; {suggest(str(name), names())}")
     return PRESETS["umwelten"]
 
 
@@ -143,5 +143,5 @@ def find_knob(name: str, knob: str) -> Argument:
 
         knob = OTHER_KNOB_NAMES.get(knob, knob)
     if knob not in known:
-        raise RefoldError(f"policy {name} has no knob {knob!r}; {suggest(knob, known, 'it has')}")
+        raise RefoldError(f"policy {name} has no knob {knob!r}; {suggest(knob, known)}")
     return known[knob]

@@ -320,6 +320,24 @@ def test_the_default_of_a_provider_is_a_guess_and_warns_as_well(name, provider):
         assert lookup(None, provider=provider).tokens == window.tokens
 
 
+@pytest.mark.parametrize(
+    ("name", "near"),
+    [("gpt-4oo", "gpt-4o or gpt-4"), ("anthropic:claude-sonet-4-6", "claude-sonnet-4-6 or "), ("quux", "")],
+)
+def test_names_near_a_mistyped_model_are_offered(name, near):
+    with pytest.warns(RefoldWarning) as caught:
+        refold.window(name)
+    said = str(caught[0].message)
+    assert f"{name}' (did you mean {near}" in said if near else "did you mean" not in said
+
+
+def test_names_near_a_mistyped_model_are_in_the_error():
+    with pytest.raises(
+        WindowUnknown, match=r"'gemni-2.5-pro' \(did you mean gemini-2.5-pro.*\): pass window="
+    ):
+        lookup("gemni-2.5-pro", fallback=None)
+
+
 def test_a_default_of_a_system_s_own_document_is_no_guess():
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -3,7 +3,6 @@
 import time
 import warnings
 from argparse import ArgumentParser, Namespace
-from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from typing import Final
 
@@ -16,7 +15,7 @@ from refold.cli.output.screen import Screen
 from refold.cli.output.text import align_columns
 from refold.config import settings as config
 from refold.config.settings import Settings
-from refold.core.models.windows import Window, builtin_table
+from refold.core.models.windows import Window, builtin_table, suggest_models
 from refold.core.overflow.learned_windows import KEY, find_learned
 from refold.core.tokens.units import format_count
 from refold.errors import RefoldWarning, WindowUnknown
@@ -28,8 +27,6 @@ EXAMPLES: Final = """\
   refold models claude-sonnet-4-5 --json
   refold models --forget http://127.0.0.1:8080/v1#qwen3-4b
 """
-NEAR: Final = 0.8
-"""How alike a name must be to be offered in place of one that is not there."""
 _HOW: Final = {
     "table": "listed under this name",
     "prefix": "the longest known beginning of the name",
@@ -81,10 +78,7 @@ def run(args: Namespace, screen: Screen) -> int:
         _show_window(name, used, how, screen)
         screen.line()
     if not rows:
-        known = {window.model for window in builtin_table().rows()}
-        near = get_close_matches(wanted.replace(":", "/").rpartition("/")[2], known, 3, NEAR)
-        hint = f"; did you mean {' or '.join(near)}?" if near else ""
-        screen.line(f"no model in the table has this in its name{hint}")
+        screen.line(f"no model in the table has this in its name{suggest_models(wanted)}")
         return DONE
     head = ["model", "context", "input", "output", "$ in", "$ out", "$ cached", "source", "as of"]
     screen.table([head, *map(_row, rows)], "lrrrrrrll")

@@ -29,8 +29,11 @@ __all__ = [
     "lookup",
     "parse_overlay",
     "provider_of",
+    "suggest_models",
 ]
 
+_NEAR: Final = 0.8
+"""How alike a name must be to be offered: lower offers another family for a model newer than the table."""
 _IS_SILENT: Final = ContextVar("_IS_SILENT", default=False)
 """True while nobody has to be warned of a guess, because it is not used."""
 
@@ -82,15 +85,29 @@ def lookup(
         return window
     size = table.fallback if isinstance(fallback, EllipsisType) else fallback
     if size is None:
-        raise WindowUnknown(model)
+        raise WindowUnknown(model, suggest_models(model or ""))
     window = window or Window(size, None, "fallback")
     if model and model.strip() and not _IS_SILENT.get():
         usual = f", as with other models of {window.provider}" if window.provider else ""
         taken = f"taking {window.tokens:,} tokens{usual}"
         known = "pass window= (at a terminal: --window, or add it to refold.toml)"
-        text = f"no window is known for model {model[:200]!r}: {taken}; {known}"
-        warn_caller(text)
+        warn_caller(f"no window is known for model {model[:200]!r}{suggest_models(model)}: {taken}; {known}")
     return window
+
+
+@lru_cache(maxsize=256)
+def suggest_models(model: str) -> str:
+    """Return the known names that are most like one that is not known, as a question behind it, or nothing.
+
+    >>> suggest_models("openai:gpt-4oo")
+    ' (did you mean gpt-4o or gpt-4?)'
+    """
+    from difflib import get_close_matches  # only mistakes need it
+
+    known = {name for models in builtin_table().models.values() for name in models}
+    word = model.strip().lower().replace(":", "/").rpartition("/")[2]
+    near = get_close_matches(word[:200], known, 3, _NEAR)
+    return f" (did you mean {' or '.join(near)}?)" if near else ""
 
 
 def find_known(find: Callable[[str | None], Window], model: str | None) -> Window | None:

@@ -325,10 +325,7 @@ def test_folds_are_listed_compared_and_undone(store):
     assert again.err == "refold: nothing is folded on this branch: there is nothing to undo\n"
     assert run_cli("folds", FOLDED).out.splitlines()[-1].endswith("unfolded")
     nothing = run_cli("diff", FOLDED)
-    assert (nothing.status, nothing.err) == (
-        1,
-        "refold: nothing is folded on this branch: there is nothing to compare\n",
-    )
+    assert (nothing.status, nothing.out, nothing.err) == (0, "nothing is folded on this branch\n", "")
     assert run_cli("diff", FOLDED, "nofold").status == 1
 
 
@@ -336,7 +333,19 @@ def test_a_session_without_folds(address, monkeypatch):
     monkeypatch.setenv("REFOLD_STORE", address)
     with refold.open("new", store=address) as session:
         session.say("hi")
-    assert run_cli("folds", "new").out == "nothing is folded on this branch\n"
+    for command in ("folds", "diff"):
+        told = run_cli(command, "new")
+        assert (told.status, told.out, told.err) == (0, "nothing is folded on this branch\n", "")
+    data = run_cli("diff", "new", "--json").json
+    empty = {"standing": False, "stages": [], "changes": []}
+    assert data == {
+        "session": "new",
+        "fold": None,
+        **empty,
+        "tokens_before": None,
+        "tokens_after": None,
+        "at": None,
+    }
     done = run_cli("unfold", "new", "--json")
     assert (done.status, done.out, done.err.count("\n")) == (1, "", 1)
 
@@ -863,7 +872,7 @@ def test_every_command_takes_the_session_as_an_option(command):
     run_cli("import", "--session", "task", LONG, *store)
     name, *rest = command
     placed = run_cli(name, "task", *rest, *store)
-    assert placed.status == 0 or name == "diff"  # nothing is folded yet
+    assert placed.status == 0
     assert run_cli(name, "--session", "task", *rest, *store) == placed
     assert run_cli(name, *rest, *store, "--session=task") == placed
 

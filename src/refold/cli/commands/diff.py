@@ -7,7 +7,7 @@ from refold.cli.exit_status import DONE, Refused
 from refold.cli.input.stores import find_head, use_store
 from refold.cli.options.common import add_session, add_store
 from refold.cli.output.format_message import first_words, message_lines
-from refold.cli.output.log_lines import entry_line, short_name
+from refold.cli.output.log_lines import NOTHING_FOLDED, entry_line, short_name
 from refold.cli.output.screen import UNCUT, Screen, Style
 from refold.core.log.entries import bare_name
 from refold.core.log.view import Change, View
@@ -38,23 +38,28 @@ def run(args: Namespace, screen: Screen) -> int:
         head = find_head(store, args.session, files=True)
         view = read_view(store, args.session, head)
         entries = {entry.name: entry for entry in store.read(args.session, head.place, kinds=["fold"])}
-        entry = entries[_choose_fold(args.fold, view)]
-        fold = view.fold(entry.name)
+        name = _choose_fold(args.fold, view)
+        entry = entries[name] if name else None
+        fold = view.fold(name) if name else None
         changes = fold.changes if fold else ()
         reader = ChangeReader(store, args.session, head.place, entries)
         if args.json:
+            value = entry.value if entry else {}
             screen.json(
                 {
                     "session": args.session,
-                    "fold": entry.name,
+                    "fold": name,
                     "standing": fold is not None and fold.standing,
-                    "stages": entry.value.get("stages", []),
-                    "tokens_before": entry.value.get("before"),
-                    "tokens_after": entry.value.get("after"),
-                    "at": entry.at,
-                    "changes": [_change_data(change, entry.name, reader) for change in changes],
+                    "stages": value.get("stages", []),
+                    "tokens_before": value.get("before"),
+                    "tokens_after": value.get("after"),
+                    "at": entry.at if entry else None,
+                    "changes": [_change_data(change, name or "", reader) for change in changes],
                 }
             )
+            return DONE
+        if entry is None:
+            screen.line(NOTHING_FOLDED)
             return DONE
         screen.line(entry_line(entry, view, screen))
         for change in changes:
@@ -69,12 +74,10 @@ def run(args: Namespace, screen: Screen) -> int:
     return DONE
 
 
-def _choose_fold(word: str | None, view: View) -> str:
-    """Return the full name of a fold; without a word that of the latest standing fold."""
+def _choose_fold(word: str | None, view: View) -> str | None:
+    """Return the full name of a fold; without a word that of the latest standing fold, None without one."""
     if word is None:
-        if not view.standing:
-            raise Refused("nothing is folded on this branch: there is nothing to compare")
-        return view.standing[-1].name
+        return view.standing[-1].name if view.standing else None
     names = [fold.name for fold in view.folds]
     matches = [name for name in names if name.startswith(word) or bare_name(name).startswith(word)]
     if len(matches) != 1:

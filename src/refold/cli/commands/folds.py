@@ -8,7 +8,7 @@ from refold.cli.input.stores import use_session
 from refold.cli.options.common import add_session, add_store
 from refold.cli.output.costs import format_spent
 from refold.cli.output.encoding import to_data
-from refold.cli.output.log_lines import format_age, short_name
+from refold.cli.output.log_lines import NOTHING_FOLDED, format_age, short_name
 from refold.cli.output.screen import Screen
 
 EXAMPLES: Final = """\
@@ -31,7 +31,7 @@ def run(args: Namespace, screen: Screen) -> int:
         screen.json({"session": args.session, "folds": to_data(folds)})
         return DONE
     if not folds:
-        screen.line("nothing is folded on this branch")
+        screen.line(NOTHING_FOLDED)
         return DONE
     has_cost = any(fold.spent.calls for fold in folds)
     rows = [["fold", "took", "tokens", "", "after", "stages", *["cost"] * has_cost, "made", "state"]]

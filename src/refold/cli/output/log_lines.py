@@ -14,6 +14,7 @@ from refold.core.models.prices import Spent
 from refold.core.tokens.units import format_count
 from refold.stores.reading.stored_messages import parse_entry
 
+NOTHING_FOLDED: Final = "nothing is folded on this branch"
 SHORT_NAME: Final = 8
 """Characters of a name that are shown. Two of 16 million folds of one session are expected to look alike."""
 _COLOURS: Final[Mapping[Kind, Style]] = {

@@ -7,6 +7,7 @@ import os
 import pty
 import re
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -15,10 +16,23 @@ import time
 from pathlib import Path
 
 import pytest
-from cli_running import ANTHROPIC, LONG, PROGRAM, modules_loaded, process, saved, started, talk, terminal
+from cli_running import (
+    ANTHROPIC,
+    LONG,
+    PROGRAM,
+    ROOT,
+    modules_loaded,
+    process,
+    saved,
+    started,
+    talk,
+    terminal,
+)
 
 from forked_program import forking_command
 from sample_sizes import sample
+
+TRANSCRIPT = ROOT / "examples" / "transcripts" / "claude-code.jsonl"
 
 
 def test_the_console_script_and_the_module_are_one_program():
@@ -86,13 +100,28 @@ def test_no_color_as_an_option():
     assert "\x1b" not in terminal("--no-color", "measure", LONG).out
 
 
+@pytest.mark.parametrize("columns", [60, 40])
 @pytest.mark.parametrize(
-    ("columns", "args"),
-    [(80, ["plan", LONG, "--policy", "all", "--window", "32k"]), (66, ["measure", LONG, "--window", "32k"])],
+    "args",
+    [
+        ["plan", LONG, "--policy", "all", "--window", "32k"],
+        ["measure", LONG, "--window", "32k"],
+        ["replay", TRANSCRIPT, "--policy", "refold", "--window", "2k", "--price-of", "gpt-4o"],
+        ["sessions", "--agent", "all"],
+        ["diff", TRANSCRIPT],
+        ["measure", "nowhere/in/this/folder.json"],
+    ],
+    ids=lambda args: args[0],
 )
 def test_lines_fit_on_the_terminal(columns, args):
-    shown = re.sub(r"\x1b\[[0-9;]*m", "", terminal(*args, columns=columns).out)
+    """A table loses no cell for it: what does not fit stands below its row."""
+    projects = Path(os.environ["HOME"]) / ".claude" / "projects" / "-work"
+    projects.mkdir(parents=True)
+    shutil.copy(TRANSCRIPT, projects / "0b5d7a1e-1111-4222-8333-444444444444.jsonl")
+    shown = re.sub(r".*\x1b\[2K|\x1b\[[0-9;]*m", "", terminal(*args, columns=columns).out)
     assert max(map(len, shown.splitlines())) <= columns
+    if args[0] in {"plan", "sessions"}:
+        assert set(re.findall(r"\d[\d,.]+", process(*args).out)) <= set(re.findall(r"\d[\d,.]+", shown))
 
 
 def test_errors_are_red_on_a_terminal():

@@ -19,8 +19,10 @@ def render_lines(shown: Displayable, screen: Screen) -> Iterator[str]:
     elif isinstance(shown, Table):
         rows = [[clean(cell) for cell in row] for row in shown.rows]
         align = shown.align if shown.align.endswith("r") else f"{shown.align[:-1]}L"
-        for number, line in enumerate(screen.layout(rows, align)):
-            yield screen.paint(line, "bold") if shown.header and number == 0 else line
+        for number, lines in enumerate(screen.layout(rows, align)):
+            yield from (
+                screen.paint(line, "bold") if shown.header and number == 0 else line for line in lines
+            )
     else:
         for line in printable_lines(shown.text) or [""]:
             pieces = [line]

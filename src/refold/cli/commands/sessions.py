@@ -12,6 +12,7 @@ from refold.cli.output.encoding import to_data
 from refold.cli.output.log_lines import format_age
 from refold.cli.output.progress import progress
 from refold.cli.output.screen import UNCUT, Screen
+from refold.cli.output.text import drop_empty_columns
 from refold.core.models.prices import Spent
 from refold.stores.reading.stored_views import read_spent
 from refold.transcripts import FoundSession, find
@@ -97,10 +98,9 @@ def _list_agent(args: Namespace, screen: Screen) -> int:
     if args.json:
         screen.json({"agent": args.agent, "sessions": [_session_data(session) for session in sessions]})
     elif sessions:
-        rows = [["session", "changed", "messages", "tokens", "folds", "model", "folder", "title"]]
-        screen.table(
-            [*rows, *(_session_row(session, screen) for session in sessions)], "llrrrllL", last="dim"
-        )
+        head = ["session", "changed", "messages", "tokens", "folds", "model", "folder", "title"]
+        rows = [head, *(_session_row(session, screen) for session in sessions)]
+        screen.table(*drop_empty_columns(rows, "llrrrllL"))
     else:
         whose = "any agent" if args.agent == "all" else args.agent
         screen.line(f"no sessions of {whose} were found on this machine")

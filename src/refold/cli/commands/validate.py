@@ -11,7 +11,6 @@ from refold.cli.input.conversations import read_conversation_of
 from refold.cli.options.common import FORMATS_HELP, WHOLE_HELP, add_file, add_output_options
 from refold.cli.output.encoding import to_data
 from refold.cli.output.screen import Screen
-from refold.cli.output.text import align_columns
 from refold.core.tokens.units import format_count
 
 EXAMPLES: Final = """\
@@ -53,12 +52,11 @@ def run(args: Namespace, screen: Screen) -> int:
         these = "this message" if len(messages) == 1 else f"these {len(messages):,} messages"
         screen.line(f"{screen.paint('yes', 'green')}: {provider} would take {these}")
         return status
-    places = [
-        ["whole" if problem.index is None else f"#{problem.index}", problem.rule]
-        for problem in problems[:SHOWN]
-    ]
-    for line, problem in zip(align_columns(places, "ll", padded=True), problems, strict=False):
-        screen.line(f"{line}  {screen.short(problem.message, 300)}")
+    rows = []
+    for problem in problems[:SHOWN]:
+        place = "whole" if problem.index is None else f"#{problem.index}"
+        rows.append([place, problem.rule, screen.short(problem.message, 300)])
+    screen.table(rows, "lll", head=False)
     if len(problems) > SHOWN:
         screen.line(f"and {len(problems) - SHOWN:,} more")
     rules = Counter(problem.rule for problem in problems)

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from refold.cli.output.costs import format_spent
 from refold.cli.output.format_message import first_words
-from refold.cli.output.screen import Screen, Style
+from refold.cli.output.screen import LAST_WIDTH, Screen, Style
 from refold.core.log.entries import Entry, Kind, bare_name
 from refold.core.log.view import MessageRange, View
 from refold.core.models.prices import Spent
@@ -54,14 +54,16 @@ def format_age(at: float, now: float | None = None) -> str:
 
 
 def entry_line(entry: Entry, view: View, screen: Screen) -> str:
-    """One entry in one line."""
+    """One entry in one line; on a narrow terminal its content stands below."""
     head = f"{short_name(entry.name)}  {format_age(entry.at):<{_AGE_WIDTH}}  "
     kind = f"{entry.kind:<10}"
     is_whole = entry.kind != "said" and not screen.live  # other programs get all of it
-    room = 2_000 if is_whole else max(20, screen.width - len(head) - len(kind) - 2)
+    left = screen.width - len(head) - len(kind) - 2
+    gap = "  " if is_whole or left >= LAST_WIDTH else "\n  "
+    room = 2_000 if is_whole else left if left >= LAST_WIDTH else screen.width - 2
     text = screen.short(_entry_text(entry, view), room)
     kind = screen.paint(kind, _COLOURS.get(entry.kind, "plain"))
-    return f"{screen.paint(head, 'dim')}{kind}  {text}".rstrip()
+    return f"{screen.paint(head, 'dim')}{kind}{gap}{text}".rstrip()
 
 
 def entry_data(entry: Entry) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from typing import Any, Final, Literal, TextIO, TypeAlias
 from refold.cli.exit_status import Refused
 from refold.cli.output.activity import Activity
 from refold.cli.output.encoding import dumps
-from refold.cli.output.text import align_columns, clean, shorten, width_of, wrap_words
+from refold.cli.output.text import ESCAPES, align_columns, clean, shorten, split_columns, width_of, wrap_words
 
 Style: TypeAlias = Literal["bold", "dim", "red", "green", "yellow", "cyan", "plain"]
 _CODES: Final[Mapping[Style, str]] = {
@@ -34,6 +34,8 @@ WIDEST: Final = 110
 """Columns. In a longer line the eye loses its place."""
 LAST_WIDTH: Final = 20
 """Columns that the last column of a table keeps, however narrow the screen is."""
+SET_IN: Final = 2
+"""Columns by which the further lines of a row or a long line stand to the right."""
 UNCUT: Final = 10_000
 """Columns for text that another program reads: a long cell is not cut."""
 
@@ -70,7 +72,8 @@ class Screen:
 
     def note(self, text: str) -> None:
         """Print one line on standard error; where that cannot be written, the work goes on without it."""
-        self.prompt(f"{self.readable(text)}\n")
+        text = self.readable(text)
+        self.prompt(f"{fold_line(text, self.width) if self.err_live else text}\n")
 
     def prompt(self, text: str) -> None:
         """Print text on standard error, without an end of the line; the same if it cannot be written."""
@@ -104,30 +107,29 @@ class Screen:
         self.data(dumps(value) + "\n")
 
     def table(
-        self,
-        rows: Sequence[Sequence[str]],
-        align: str,
-        *,
-        indent: str = "",
-        head: bool = True,
-        last: Style = "plain",
+        self, rows: Sequence[Sequence[str]], align: str, *, indent: str = "", head: bool = True
     ) -> None:
         """Print rows in columns, the first one as a bold head; see `layout`."""
-        for number, text in enumerate(self.layout(rows, align, margin=len(indent), last=last)):
-            self.line(indent + (self.paint(text, "bold") if head and number == 0 else text))
+        for number, lines in enumerate(self.layout(rows, align, margin=len(indent))):
+            for text in lines:
+                self.line(indent + (self.paint(text, "bold") if head and number == 0 else text))
 
-    def layout(
-        self, rows: Sequence[Sequence[str]], align: str, *, margin: int = 0, last: Style = "plain"
-    ) -> list[str]:
-        """Return the lines of a table; a capital L in `align` cuts the last column to what is left."""
-        if not align.endswith("L") or not rows:
-            return align_columns(rows, align)
-        front = align_columns([row[:-1] for row in rows], align[:-1], padded=True)
-        room = max(LAST_WIDTH, self.width - margin - width_of(front[0]) - 2) if self.live else UNCUT
-        return [
-            f"{line}  {self.paint(self.short(row[-1], room), last)}".rstrip()
-            for line, row in zip(front, rows, strict=True)
-        ]
+    def layout(self, rows: Sequence[Sequence[str]], align: str, *, margin: int = 0) -> list[list[str]]:
+        """Return the lines of each row: several, set in, on a terminal too narrow for all columns.
+
+        A capital L in `align` cuts the last column to what is left.
+        """
+        room = self.width - margin if self.live else UNCUT
+        parts = []
+        for start, end in split_columns(rows, room, LAST_WIDTH):
+            cells, letters = [row[start:end] for row in rows], align[start:end]
+            set_in = " " * SET_IN if start else ""
+            if letters.endswith("L"):
+                front = align_columns([row[:-1] for row in cells], letters[:-1], padded=True)
+                left = max(LAST_WIDTH, room - len(set_in) - width_of(front[0]) - 2)
+                cells = [[*row[:-1], self.short(row[-1], left)] for row in cells]
+            parts.append([set_in + line for line in align_columns(cells, letters)])
+        return [[line for line in lines if line.strip()] for lines in zip(*parts, strict=True)]
 
     def headline(self, name: str, facts: Sequence[str]) -> None:
         """Print a name and facts about it, in one line if they fit; a long path is the name of its file."""
@@ -196,9 +198,10 @@ def find_screen(*, colour: bool = True, variables: Mapping[str, str] | None = No
 
 def fold_line(text: str, width: int) -> str:
     """Return a line in several, set in, if it is longer than a narrow screen."""
-    if width >= USUAL or width_of(text) <= width or "\x1b" in text or "\n" in text:
+    plain = ESCAPES.sub("", text)
+    if width >= USUAL or width_of(plain) <= width or "\n" in text:
         return text
-    set_in = " " * (len(text) - len(text.lstrip()) + 2)
+    set_in = " " * (len(plain) - len(plain.lstrip()) + SET_IN)
     return "\n".join(wrap_words(text, width, set_in))
 
 

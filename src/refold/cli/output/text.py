@@ -3,7 +3,7 @@
 import re
 import unicodedata
 from collections.abc import Sequence
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from textwrap import wrap
 from typing import Final
 
@@ -90,6 +90,28 @@ def align_columns(rows: Sequence[Sequence[str]], align: str, *, padded: bool = F
         line = "  ".join(cells)
         lines.append(line if padded else line.rstrip())
     return lines
+
+
+def split_columns(rows: Sequence[Sequence[str]], room: int, last_width: int) -> list[tuple[int, int]]:
+    """Return the columns of each line of a row, as first and end: what does not fit goes on below.
+
+    A column without a title stays beside the one before it; the last one needs at most `last_width`.
+
+    >>> split_columns([["name", "size", "", "title"], ["a", "1,000", "->", "long words"]], 16, 5)
+    [(0, 3), (3, 4)]
+    """
+    count = len(rows[0]) if rows else 0
+    widths = [max(width_of(row[at]) for row in rows) for at in range(count)]
+    widths[-1:] = [min(width, last_width) for width in widths[-1:]]
+    titled = [at for at in range(count) if at == 0 or rows[0][at]]
+    starts, used = [0], 0
+    for at, end in pairwise([*titled, count]):
+        needed = sum(widths[at:end]) + 2 * (end - at)
+        if at and used + needed - 2 > room:
+            starts.append(at)
+            used = 2
+        used += needed
+    return list(pairwise([*starts, count])) if count else []
 
 
 def drop_empty_columns(rows: Sequence[Sequence[str]], align: str) -> tuple[list[list[str]], str]:

@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import os
 import re
 import signal
 import subprocess
@@ -237,17 +238,43 @@ def test_the_model_may_be_set_in_the_environment(provider, chat, monkeypatch):
     assert done.out == "Yes.\n"
 
 
-def test_without_the_extra_a_terminal_gets_plain_lines(provider, tmp_path):
-    """A module that cannot be found stands for a library that is not installed."""
+@pytest.fixture
+def plain(provider, tmp_path):
+    """Begin a chat without the extra: a module that cannot be found stands for one that is not installed."""
     hidden = tmp_path / "hidden"
     hidden.mkdir()
     (hidden / "sitecustomize.py").write_text(
         "import importlib.util as u\nreal = u.find_spec\n"
         "u.find_spec = lambda name, *a: None if name == 'rich' else real(name, *a)\n"
     )
-    provider.script = [tells("One **answer**."), hangs("Half")]
     args = ("chat", "--model", f"{provider.url}/v1#m", "--store", "memory:", "--session", "s")
-    with Terminal(*args, env={"PYTHONPATH": str(hidden)}) as terminal:
+    return lambda: Terminal(
+        *args, env={"PYTHONPATH": f"{hidden}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"}
+    )
+
+
+def test_plain_lines_typed_before_an_answer_is_stopped_are_said_next(provider, plain):
+    provider.script = [hangs("Half"), tells("First."), tells("Second.")]
+    with plain() as terminal:
+        terminal.expect("\n>")
+        terminal.enter("go")
+        terminal.expect("Half")
+        terminal.type("rather this\rand this\rhalf a line")
+        terminal.expect("half a line")
+        terminal.type("\x03")
+        terminal.expect(
+            r"interrupted; what was said is kept\n\[Context: 2 messages.*\n> rather this\nFirst\."
+        )
+        terminal.expect(r"\n> and this\nSecond\.\n\[Context: 6 messages.*\n>")
+        terminal.type("\x04")
+        assert terminal.ended() == 0
+    said = [request.json["messages"][-1]["content"] for request in provider.seen]
+    assert [words.rpartition("\n")[2] for words in said] == ["go", "rather this", "and this"]
+
+
+def test_without_the_extra_a_terminal_gets_plain_lines(provider, plain):
+    provider.script = [tells("One **answer**."), hangs("Half")]
+    with plain() as terminal:
         terminal.expect(r"pip install '\.\[chat\]'")
         terminal.expect("\n>")
         terminal.enter("hi")

@@ -23,7 +23,7 @@ from refold.chat.conversation import Conversation
 from refold.chat.display import Displayable, Note, format_share, format_tokens
 from refold.chat.events import ChatEvent, ReasoningReceived, RequestSent, TextReceived
 from refold.cli.chat.markdown import Answer
-from refold.cli.chat.plain import PlainAnswer
+from refold.cli.chat.plain import PlainAnswer, keep_typed
 from refold.cli.chat.render import describe_event, make_safe, match_answer, print_shown
 from refold.cli.output.meter import COLOURS, bar
 from refold.cli.output.screen import Screen, terminal_width
@@ -257,18 +257,13 @@ def _hold_keys(out: TextIO | None) -> Iterator[None]:
         return
     import termios
 
-    before = termios.tcgetattr(sys.stdin)
-    lines, keys = termios.ICRNL, termios.ECHO | termios.ICANON | termios.IEXTEN
-    # Without NOFLSH the terminal throws away at Ctrl-C what was typed before it.
-    held = [before[0] & ~lines, *before[1:3], before[3] & ~keys | termios.NOFLSH, *before[4:]]
-    termios.tcsetattr(sys.stdin, termios.TCSADRAIN, held)
     out.write(_PASTE_MARKS)
     try:
-        yield
+        with keep_typed(termios.ICRNL, termios.ECHO | termios.ICANON | termios.IEXTEN):
+            yield
     finally:
         out.write("\x1b[?2004l")
         out.flush()
-        termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)
 
 
 def _open_history(path: Path | None) -> History:

@@ -1,8 +1,10 @@
 """A chat in plain lines: from a pipe, where only answers reach standard output, or on a bare terminal."""
 
+import os
+import select
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
 from refold.chat.conversation import Conversation
 from refold.chat.display import Displayable, Note
@@ -58,7 +60,9 @@ class PlainInterface:
         self.is_interactive = is_interactive
         """True if standard input is a terminal."""
         self._answer = PlainAnswer(screen)
-        self._interrupted_once = False
+        self._interrupted_once = self._is_stopped = False
+        self._waiting: list[str] = []
+        """Lines that were typed before an answer was stopped."""
         self._interrupts = Interrupts()
 
     def attach(self, conversation: Conversation) -> None:
@@ -81,6 +85,10 @@ class PlainInterface:
         if not self.is_interactive:
             text = sys.stdin.readline()
             return text.removesuffix("\n") if text else None
+        if leaves and self._waiting:
+            line = self._waiting.pop(0)
+            self.note(Note(f"{prompt}{line}", "plain"))
+            return line
         self.screen.flush()
         while True:
             try:
@@ -116,6 +124,7 @@ class PlainInterface:
         if isinstance(event, TextReceived):
             self._answer.add(event.text)
             return
+        self._is_stopped = self._is_stopped or isinstance(event, Interrupted)
         if isinstance(event, Retried | ToolStarted | ReplyReceived | Interrupted):
             self._answer.end()
         is_quiet = isinstance(event, ToolFinished) and not event.failed
@@ -124,12 +133,19 @@ class PlainInterface:
 
     @contextmanager
     def during_turn(self) -> Iterator[None]:
-        """End the last line of an answer, however the turn ends."""
-        try:
-            yield
-        finally:
-            self._answer.end()
-            self.screen.flush()
+        """Keep the lines that are typed meanwhile, and end that of the answer, however the turn ends."""
+        self._is_stopped = False
+        with keep_typed() if self.is_interactive else nullcontext():
+            try:
+                yield
+            except KeyboardInterrupt:
+                self._is_stopped = True
+                raise
+            finally:
+                if self._is_stopped and self.is_interactive:
+                    self._waiting += _read_waiting()
+                self._answer.end()
+                self.screen.flush()
 
     def note(self, note: Note) -> None:
         """Print a note on standard error."""
@@ -175,3 +191,35 @@ class PlainInterface:
         except KeyboardInterrupt:
             return None
         return "\n".join(lines)
+
+
+@contextmanager
+def keep_typed(input_off: int = 0, local_off: int = 0) -> Iterator[None]:
+    """Let the terminal keep at Ctrl-C what was typed before it, with some of its own flags off as well."""
+    if sys.platform == "win32":
+        yield
+        return
+    import termios
+
+    before = termios.tcgetattr(sys.stdin)
+    local = before[3] & ~local_off | termios.NOFLSH
+    termios.tcsetattr(
+        sys.stdin, termios.TCSADRAIN, [before[0] & ~input_off, *before[1:3], local, *before[4:]]
+    )
+    try:
+        yield
+    finally:
+        termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)
+
+
+def _read_waiting() -> list[str]:
+    """Return the lines that wait in the terminal; one that was only begun is given up, as in a shell."""
+    if sys.platform == "win32":
+        return []
+    import termios
+
+    typed, keyboard = b"", sys.stdin.fileno()
+    while select.select([keyboard], [], [], 0)[0] and (line := os.read(keyboard, 4_096)):
+        typed += line
+    termios.tcflush(keyboard, termios.TCIFLUSH)
+    return typed.decode(sys.stdin.encoding, "replace").splitlines()

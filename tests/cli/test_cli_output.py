@@ -513,3 +513,26 @@ def test_the_end_of_a_long_fence_is_a_fence():
     coming = Blocks()
     coming.add("\n".join(f"line {number}" for number in range(100)))
     assert coming.last_lines(2) == "line 98\nline 99"
+
+
+def test_the_last_column_of_a_table_goes_on_below_itself_or_is_cut():
+    rows = [["/fold", "fold what was said so far, now"], ["/unfold NAME", "undo it"]]
+    narrow = Screen(out=None, err=None, live=True, width=40)
+    assert narrow.layout(rows, "ll") == [
+        ["/fold         fold what was said so far,", "              now"],
+        ["/unfold NAME  undo it"],
+    ]
+    assert narrow.layout(rows, "lL")[0] == ["/fold         fold what was said so f..."]
+    piped = Screen(out=None, err=None, width=40)
+    assert piped.layout(rows, "ll")[0] == ["/fold         fold what was said so far, now"]
+
+
+def test_columns_without_a_place_stand_below_their_row():
+    """A column without a title stays beside the one that it belongs to."""
+    rows = [["policy", "tokens", "", "facts", "by"], ["a long name", "1,000,000", "→", "38 of 51", "digest"]]
+    narrow = Screen(out=None, err=None, fancy=True, live=True, width=40)
+    assert narrow.layout([rows[0]], "lrlrl") == [["policy  tokens    facts  by"]]
+    assert narrow.layout(rows, "lrlrl") == [
+        ["policy          tokens        facts", "  by"],
+        ["a long name  1,000,000  →  38 of 51", "  digest"],
+    ]

@@ -156,7 +156,7 @@ def recall(conversation: Conversation, argument: str) -> None:
         )
         for hit in hits
     ]
-    conversation.ui.show(Table(tuple(rows), "llll"), Note(f"/recall {hits[0].handle} shows all of it", "dim"))
+    conversation.ui.show(Table(tuple(rows), "lllL"), Note(f"/recall {hits[0].handle} shows all of it", "dim"))
 
 
 def _excerpt(text: str, query: str) -> str:

@@ -26,7 +26,7 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows of cells; `align` has a letter for each column, l or r. The last column may be cut."""
+    """Rows of cells; `align` has a letter for each column, l or r; a last L may be cut."""
 
     rows: tuple[tuple[str, ...], ...]
     align: str

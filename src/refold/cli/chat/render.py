@@ -18,8 +18,7 @@ def render_lines(shown: Displayable, screen: Screen) -> Iterator[str]:
         yield f"{bar(shown.budget, min(60, screen.width - len(share) - 2), screen)}  {share}"
     elif isinstance(shown, Table):
         rows = [[clean(cell) for cell in row] for row in shown.rows]
-        align = shown.align if shown.align.endswith("r") else f"{shown.align[:-1]}L"
-        for number, lines in enumerate(screen.layout(rows, align)):
+        for number, lines in enumerate(screen.layout(rows, shown.align)):
             yield from (
                 screen.paint(line, "bold") if shown.header and number == 0 else line for line in lines
             )

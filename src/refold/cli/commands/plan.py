@@ -104,7 +104,7 @@ def _compare(inputs: Inputs, plans: Mapping[str, Plan], screen: Screen, *, with_
         sizes = [f"{plan.tokens_before:,}", "→", f"{plan.tokens_after:,}"]
         counts = [f"{plan.messages_before:,}", "→", f"{plan.messages_after:,}"]
         rows.append([name, *sizes, *counts, "yes" if plan.fits else "no", stages])
-    screen.table(rows, "lrlrrlrlL")
+    screen.table(rows, "lrlrrlrll")
 
 
 def _show(plan: Plan, model: str | None, screen: Screen) -> None:

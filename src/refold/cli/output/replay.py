@@ -155,7 +155,7 @@ def _show_folds(run: Run, screen: Screen) -> None:
         rows.append([f"{fold.turn:,}", *sizes, *ends, ", ".join(fold.stages)])
     front, align = drop_empty_columns([row[:-1] for row in rows], "rrlrrrrlr")
     rows = [[*cells, row[-1]] for cells, row in zip(front, rows, strict=True)]
-    screen.table(rows, f"{align}L", indent="    ", head=False)
+    screen.table(rows, f"{align}l", indent="    ", head=False)
     if len(run.folds) > LISTED:
         screen.line(f"    and {len(run.folds) - LISTED:,} more: --json has them all")
 

@@ -117,19 +117,25 @@ class Screen:
     def layout(self, rows: Sequence[Sequence[str]], align: str, *, margin: int = 0) -> list[list[str]]:
         """Return the lines of each row: several, set in, on a terminal too narrow for all columns.
 
-        A capital L in `align` cuts the last column to what is left.
+        A last column of words goes on below itself; a capital L in `align` cuts it to what is left.
         """
         room = self.width - margin if self.live else UNCUT
-        parts = []
+        laid: list[list[str]] = [[] for _ in rows]
         for start, end in split_columns(rows, room, LAST_WIDTH):
-            cells, letters = [row[start:end] for row in rows], align[start:end]
-            set_in = " " * SET_IN if start else ""
-            if letters.endswith("L"):
-                front = align_columns([row[:-1] for row in cells], letters[:-1], padded=True)
-                left = max(LAST_WIDTH, room - len(set_in) - width_of(front[0]) - 2)
-                cells = [[*row[:-1], self.short(row[-1], left)] for row in cells]
-            parts.append([set_in + line for line in align_columns(cells, letters)])
-        return [[line for line in lines if line.strip()] for lines in zip(*parts, strict=True)]
+            letters, set_in = align[start:end], " " * SET_IN if start else ""
+            front = align_columns([row[start : end - 1] for row in rows], letters[:-1], padded=True)
+            front = [f"{set_in}{line}{'  ' if line else ''}" for line in front]
+            if end < len(align) or letters[-1] == "r":
+                front = [set_in] * len(rows)
+                ends = [[line] for line in align_columns([row[start:end] for row in rows], letters)]
+            else:
+                left = max(LAST_WIDTH, room - width_of(front[0]))
+                cut = letters[-1] == "L"
+                ends = [[self.short(row[-1], left)] if cut else wrap_words(row[-1], left) for row in rows]
+            for lines, begun, pieces in zip(laid, front, ends, strict=True):
+                lines.append(f"{begun}{pieces[0]}".rstrip())
+                lines += [" " * width_of(begun) + piece for piece in pieces[1:]]
+        return [[line for line in lines if line] for lines in laid]
 
     def headline(self, name: str, facts: Sequence[str]) -> None:
         """Print a name and facts about it, in one line if they fit; a long path is the name of its file."""

@@ -265,6 +265,16 @@ def test_what_looks_like_a_file_is_refused_as_one(command, name, told, has_store
     assert (done.status, done.out, done.err) == (2, "", f"refold: {told}\n")
 
 
+@pytest.mark.parametrize("command", ["diff", "show", "folds"])
+def test_a_file_that_is_there_is_not_called_missing(command, one_store):
+    """A bare name with another ending may be that of a session; with a slash it is the file."""
+    saved("notes.txt", talk(2))
+    done = run_cli(command, "notes.txt")
+    told = "refold: there is no session 'notes.txt': for the file of this name write ./notes.txt\n"
+    assert (done.status, done.out, done.err) == (2, "", told)
+    assert run_cli(command, "./notes.txt").status == 0
+
+
 @pytest.mark.parametrize("command", ["diff", "show", "recall"])
 def test_a_folder_is_called_one(command, one_store):
     Path("talks/task").mkdir(parents=True)

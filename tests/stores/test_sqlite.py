@@ -176,6 +176,7 @@ def test_a_folder_that_may_not_be_written_is_told_in_one_line(closed):
     assert done.stderr == ""
     new, there = done.stdout.splitlines()
     assert new.startswith(f"{closed}/new.db cannot be created: ")
+    assert new.endswith("; name a store in another folder, or memory:")
     assert there.startswith(f"{closed}/there.db is not writable here, nothing was written: ")
 
 

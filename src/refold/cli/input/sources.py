@@ -161,6 +161,8 @@ def describe_missing_file(name: str) -> str:
     """Return the words for a file that is not there, with the agent's session that may be meant."""
     if os.path.isdir(name):  # noqa: PTH112  # `Path.is_dir` raises where a folder may not be entered
         return f"{name} is a folder: name a file in it, or begin a session: `refold import NAME {name}`"
+    if is_file(name):  # a bare name may be a session's: what makes it a file's is a slash
+        return f"there is no session {name!r}: for the file of this name write ./{name}"
     near = suggest_agent(name)
     return f"there is no file {name}" + (f"; did you mean {near}?" if near else "")
 

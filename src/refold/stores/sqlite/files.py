@@ -54,7 +54,8 @@ def make_file(path: str) -> None:
     except ValueError as error:
         raise StoreError(f"{path!r} is not a file name: {error}") from None
     except OSError as error:
-        raise StoreError(f"{path} cannot be created: {error.strerror}") from error
+        elsewhere = "name a store in another folder, or memory:"
+        raise StoreError(f"{path} cannot be created: {error.strerror}; {elsewhere}") from error
 
 
 def _make_folder(folder: Path) -> None:

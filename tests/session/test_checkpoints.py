@@ -330,16 +330,23 @@ class TestPinWhileOthersWrite:
     """A message is pinned that is folded away, and another session speaks in the middle of it."""
 
     class Store:
-        """A store that lets somebody act before its n-th look at the head."""
+        """A store that lets somebody act before its n-th look at the head, or write."""
 
         def __init__(self, store, act, when):
             self.store, self.act, self.left = store, act, when
 
         def head(self, session):
+            self._pass()
+            return self.store.head(session)
+
+        def append(self, *entries, **where):
+            self._pass()
+            return self.store.append(*entries, **where)
+
+        def _pass(self):
             self.left -= 1
             if self.left == 0:
                 self.act()
-            return self.store.head(session)
 
         def __getattr__(self, name):
             return getattr(self.store, name)

@@ -7,20 +7,20 @@ from collections.abc import Iterable
 from itertools import count
 from typing import Any, Final
 
-from refold.core.log.entries import SAID, Entry, Kind, is_name, make_entry
+from refold.core.log.entries import SAID, Entry, Kind, is_name
 from refold.errors import RefoldError
 from refold.session.drivers import SessionFlow, StoreCall
 from refold.session.results import Checkpoint, Rewound
 from refold.session.state.session_state import SessionState
-from refold.session.steps.append import commit, mark_entry
+from refold.session.steps.append import Draft, commit, mark_entry, read_draft
+from refold.session.steps.branches.carried_marks import carry_spending
 from refold.session.steps.edit_summary import keep_in_view
-from refold.session.steps.load import load_at_head, reload_if_stale, retry_on_conflict
+from refold.session.steps.load import load_at_head, read_attempts, reload_if_stale, retry_on_conflict
 from refold.session.steps.prepare import repair_view
 from refold.session.steps.recall import HANDLE, parse_handle
 from refold.stores import START, Place
 
 CHECKPOINTS: Final[frozenset[Kind]] = frozenset({"checkpoint"})
-PINS: Final[frozenset[Kind]] = frozenset({"pin"})
 
 
 def checkpoint(state: SessionState, name: str) -> SessionFlow[str]:
@@ -113,32 +113,24 @@ def rewind(state: SessionState, to: Any) -> SessionFlow[Rewound]:
     A fold that was undone after that place stands again: this is the way to have it back. The result says so.
     """
 
-    def act() -> SessionFlow[tuple[Rewound, dict[str, Any]]]:
+    def act() -> SessionFlow[tuple[Rewound, bool]]:
         yield from reload_if_stale(state)
         undone = {fold.name for fold in state.view.folds if not fold.standing}
         place = yield from _find_place(state, to)
-        pins: list[Entry] = yield StoreCall(lambda: _carry_pins(state, place))
-        accounting = state.accounting
-        before = accounting.replace_spending(accounting.spending.without_sums())
-        try:
-            yield from commit(state, pins, at=place)
-            yield from load_at_head(state)
-            if hidden := [number for number in sorted(state.view.pins) if not state.view.shown(number)]:
-                yield from commit(state, (yield from keep_in_view(state, hidden)))
-                yield from load_at_head(state)
-                yield from repair_view(state)
-        finally:
-            there = accounting.replace_spending(accounting.spending.merge(before))
+        draft = yield from read_draft(state, place)
+        yield StoreCall(lambda: _carry_pins(state, draft))
+        hidden = [number for number in sorted(draft.view.pins) if not draft.view.shown(number)]
+        yield from keep_in_view(state, hidden, draft)
+        yield from carry_spending(state, draft, lambda: read_attempts(state, place), "rewind")
+        yield from commit(state, draft.marks, at=place)
+        yield from load_at_head(state)
         again = tuple(fold.name for fold in state.view.standing if fold.name in undone)
-        return Rewound(state.view.said, again), before.missing_from(there)
+        return Rewound(state.view.said, again), bool(hidden)
 
-    number, about = yield from retry_on_conflict(state, act)
-    if about:  # money is spent on every branch, so this branch has to record it as well
-        value = {"trigger": "rewind", "reason": "spent before", "counted": False}
-        yield from retry_on_conflict(
-            state, lambda: commit(state, [mark_entry(state, "attempt", value, about)])
-        )
-    return number
+    rewound, has_shown_more = yield from retry_on_conflict(state, act)
+    if has_shown_more:  # a message may stand beside one of the same role
+        yield from retry_on_conflict(state, lambda: repair_view(state))
+    return rewound
 
 
 def _find_place(state: SessionState, to: Any) -> SessionFlow[Place]:
@@ -178,26 +170,12 @@ def _choose_checkpoint(known: list[Checkpoint], name: str) -> str:
     raise RefoldError(f"{name!r} is no checkpoint of this session, which has {names}; a message is #12")
 
 
-def _carry_pins(state: SessionState, place: Place) -> list[Entry]:
-    """Return marks that pin behind a place what is pinned now, as far as those messages are there."""
-    if place == START or state.head is None:
-        return []
-    pins: dict[int, bool] = {}
-    for entry in state.log.read(state.name, place, kinds=PINS):
-        pins[entry.value["said"]] = entry.value["pinned"]
-    there = {number for number, pinned in pins.items() if pinned}
-    head = state.head.place
-    differ = [
-        number
-        for number in sorted(there ^ state.view.pins)
-        if (name := _name_message(state, place, number)) and name == _name_message(state, head, number)
-    ]
-    if not differ:
-        return []
-    last = next(iter(state.log.read(state.name, place, newest=True)))
-    carried: list[Entry] = []
-    for number in differ:
-        parent = carried[-1].name if carried else last.name
-        value = {"said": number, "pinned": number in state.view.pins}
-        carried.append(make_entry("pin", value, parent=parent, said=last.said, at=state.now()))
-    return carried
+def _carry_pins(state: SessionState, draft: Draft) -> None:
+    """Add marks that pin behind a place what is pinned now, as far as those messages are there."""
+    if draft.place == START or state.head is None:
+        return
+    pins, head = state.view.pins, state.head.place
+    for number in sorted(draft.view.pins ^ pins):
+        name = _name_message(state, draft.place, number)
+        if name and name == _name_message(state, head, number):
+            draft.add("pin", {"said": number, "pinned": number in pins})

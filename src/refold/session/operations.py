@@ -35,7 +35,7 @@ from refold.session.state.caller_history import copy_item
 from refold.session.state.message_keys import KEY
 from refold.session.state.session_state import SessionState
 from refold.session.state.settings import find_fingerprint
-from refold.session.steps.append import append_messages, commit, mark_entry
+from refold.session.steps.append import append_messages, begin_draft, commit
 from refold.session.steps.compact import attempt_compaction, complete_options, latest_checkpoint
 from refold.session.steps.context import context_state, current_request, to_conversation
 from refold.session.steps.edit_summary import join_pairs, keep_in_view
@@ -263,12 +263,14 @@ def pin(state: SessionState, handle: Any, *, pinned: bool = True) -> SessionFlow
             raise RefoldError(f"{handle!r} names several messages: pin one, such as #{number}")
         if (number in state.view.pins) == pinned:
             return f"#{number}"
+        said_items, draft = state.caller.said_items, begin_draft(state)
         if pinned and not state.view.shown(number):
-            said_items = state.caller.said_items  # the caller holds the same messages afterwards
-            yield from commit(state, (yield from keep_in_view(state, [number])))
-            yield from load_at_head(state, said_items)
+            yield from keep_in_view(state, [number], draft)
+        draft.add("pin", {"said": number, "pinned": pinned})
+        yield from commit(state, draft.marks)
+        if len(draft.marks) > 1:
+            yield from load_at_head(state, said_items)  # the caller holds the same messages afterwards
             yield from repair_view(state)  # it may stand beside a message of the same role
-        yield from commit(state, [mark_entry(state, "pin", {"said": number, "pinned": pinned})])
         return f"#{number}"
 
     return (yield from retry_on_conflict(state, act))
@@ -301,14 +303,17 @@ def unfold(state: SessionState, fold: str | FoldMade | None) -> SessionFlow[str 
             made = (yield from read_log(state, kinds=FOLDS)) if has_block or state.position.blocks else []
             others = {each.name for each in state.view.standing} - {name}
             repeats = [one.name for one in made if one.value.get(REPEATED, "") not in {"", *others}]
-            for each in dict.fromkeys((*(one for one in repeats if one in others), *mends, name)):
-                yield from commit(state, [mark_entry(state, "unfold", {"fold": each})])
-            undone = name  # others may write before the pairs are joined
+            draft = begin_draft(state)
+            gone = dict.fromkeys((*(one for one in repeats if one in others), *mends, name))
+            for each in gone:
+                draft.add("unfold", {"fold": each})
+            if any(map(state.view.covering, gone)):
+                yield from join_pairs(state, draft)
+            yield from commit(state, draft.marks)
+            undone = name  # others may write before the view is repaired
             state.events.add(Unfolded(session=state.name, at=state.now(), fold=name))
-            yield from load_at_head(state, said_items, view_known=True)
-        if marks := (yield from join_pairs(state)):
-            yield from commit(state, marks)
-            yield from load_at_head(state, said_items)
+            is_known = all(mark.kind == "unfold" for mark in draft.marks)
+            yield from load_at_head(state, said_items, view_known=is_known)
         if mends:
             yield from repair_view(state)
         return name

@@ -1,12 +1,13 @@
 """Append entries to the log of a session, and then to its view in memory."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 from refold import formats
 from refold.core.log.entries import ROOT, Entry, Kind, make_entry, make_message_entry
-from refold.core.log.view import MessageRange, View
+from refold.core.log.view import MessageRange, View, project_marks, step
 from refold.core.messages.message import Message
 from refold.core.messages.message_text import full_text
 from refold.errors import Conflict, StoreError, StoreUnsure
@@ -17,7 +18,67 @@ from refold.session.state.position import LogPosition, UnsureWrite
 from refold.session.state.session_log import is_outage
 from refold.session.state.session_state import SessionState
 from refold.session.state.thinking_prefixes import MADE_BEHIND, SENT
-from refold.stores import Head, Place
+from refold.session.steps.load import VIEW_MARKS
+from refold.stores import START, Head, Place
+
+
+@dataclass(slots=True)
+class Draft:
+    """Marks that are to be written in one step behind a place of the log, and the view behind them.
+
+    Where a process ends between two writes, what the second was to add is missing for ever.
+    """
+
+    place: Place
+    parent: str
+    """Name of the entry in that place."""
+    view: View
+    at: float
+    about: Mapping[str, Any] = field(default_factory=dict)
+    """Facts beside each mark that is added."""
+    marks: list[Entry] = field(default_factory=list)
+
+    @property
+    def last(self) -> str:
+        """Name of the entry that the next mark stands behind."""
+        return self.marks[-1].name if self.marks else self.parent
+
+    def add(
+        self, kind: Kind, value: Any, about: Mapping[str, Any] | None = None, at: float | None = None
+    ) -> Entry:
+        """Add a mark, with facts beside it."""
+        facts, at = {**(about or {}), **self.about}, self.at if at is None else at
+        mark = make_entry(kind, value, parent=self.last, said=self.view.said, about=facts, at=at)
+        self.take([mark])
+        return mark
+
+    def take(self, marks: Iterable[Entry]) -> None:
+        """Add marks that were made to stand behind the last one."""
+        for mark in marks:
+            self.marks.append(mark)
+            self.view = step(self.view, mark)
+
+
+def begin_draft(state: SessionState) -> Draft:
+    """Return a draft of marks behind the head."""
+    place, name = (START, ROOT) if state.head is None else (state.head.place, state.head.name)
+    # Another process may have to know what was sent.
+    about = {SENT: state.thinking.sent} if state.thinking.sent else {}
+    return Draft(place, name, state.view, state.now(), about)
+
+
+def read_draft(state: SessionState, place: Place) -> SessionFlow[Draft]:
+    """Return a draft of marks behind any place of the log."""
+    if place == START:
+        return Draft(START, ROOT, View(), state.now())
+
+    def read() -> Draft:
+        last = next(state.log.read(state.name, place, newest=True))
+        view = project_marks(state.log.read(state.name, place, kinds=VIEW_MARKS), last.said)
+        return Draft(place, last.name, view, state.now())
+
+    draft: Draft = yield StoreCall(read)
+    return draft
 
 
 def commit(

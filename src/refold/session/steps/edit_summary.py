@@ -1,12 +1,12 @@
 """Make a fold again in one step: with another text of its summary, or so that a message stays in view."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from refold.core.log.entries import FOLDS, Entry, make_entry
+from refold.core.log.entries import FOLDS, Entry
 from refold.core.log.remade_folds import AGAIN, KnownFold, find_hiding, remake_folds
-from refold.core.log.view import View
+from refold.core.log.view import Folded, MessageRange
 from refold.core.messages.message import Message, Text
 from refold.core.messages.tool_pairs import link
 from refold.errors import RefoldError
@@ -14,10 +14,12 @@ from refold.formats.shared import canonical
 from refold.formats.shared.positions import is_position
 from refold.session.drivers import SessionFlow, StoreCall
 from refold.session.state.session_state import SessionState
-from refold.session.steps.append import commit, mark_entry
-from refold.session.steps.load import load, reload_if_stale, retry_on_conflict
+from refold.session.steps.append import Draft, begin_draft, commit
+from refold.session.steps.fill_view import read_shown, show_folds, write_items
+from refold.session.steps.load import load, reload_if_stale, retry_on_conflict, visible_fold_messages
 from refold.session.steps.read_entries import fold_messages, read_block
-from refold.session.steps.recall import original
+from refold.session.steps.recall import read_said
+from refold.stores import Place
 
 NEIGHBOURS: Final = 64
 """Messages before and behind a message among which its tool calls and results are looked for: results follow
@@ -33,65 +35,53 @@ def edit_summary(state: SessionState, fold: str, old: str, new: str) -> SessionF
         if standing is None or not standing.standing or state.view.covering(fold) is not None:
             raise RefoldError("this fold does not stand any more: compact again")
         entry = yield from read_fold(state, fold)
-        undone = mark_entry(state, "unfold", {"fold": fold})
-        again = make_entry(
-            "fold",
-            _edit_value(state, entry, old, new),
-            parent=undone.name,
-            said=entry.said,
-            about={**entry.beside, **state.accounting.spending.recorded_sum, AGAIN: fold},
-            at=state.now(),
-        )
-        yield from commit(state, [undone, again])
+        draft, value = begin_draft(state), _edit_value(state, entry, old, new)
+        draft.add("unfold", {"fold": fold})
+        draft.add("fold", value, {**entry.beside, **state.accounting.spending.recorded_sum, AGAIN: fold})
+        yield from commit(state, draft.marks)
         yield from load(state)
-        return again.name
+        return draft.last
 
     return (yield from retry_on_conflict(state, act))
 
 
-def keep_in_view(
-    state: SessionState, numbers: Iterable[int], behind: View | None = None, unwritten: Sequence[Entry] = ()
-) -> SessionFlow[list[Entry]]:
-    """Return marks that show messages again which are folded away: the same folds, made again around them.
+def keep_in_view(state: SessionState, numbers: Iterable[int], draft: Draft) -> SessionFlow[None]:
+    """Add marks that show messages again which are folded away: the same folds, made again around them.
 
     A tool call comes with its results and a result with its call: a provider refuses one without the other.
-
-    behind      the view behind marks that are not written yet, `unwritten`; by default the view of now
     """
     wanted: dict[int, Message] = {}
     for number in numbers:
-        wanted.update((yield from _find_unit(state, number, behind or state.view)))
-    # Only now: reading the messages may have found what others wrote, and the marks stand behind that.
-    view, last = behind or state.view, unwritten[-1] if unwritten else state.head
-    marks = {mark.name: mark for mark in unwritten}
-    hidden = [number for number in sorted(wanted) if not view.shown(number)]
+        wanted.update((yield from _find_unit(state, number, draft)))
+    marks = {mark.name: mark for mark in draft.marks}
+    hidden = [number for number in sorted(wanted) if not draft.view.shown(number)]
     known: list[KnownFold] = []
     counter = state.counter()
 
     def count(message: Message) -> int:
         return counter.tokens(counter.message(message))
 
-    for fold in find_hiding(view, hidden):
-        entry = marks.get(fold.name) or (yield from _read_entry(state, fold.name, fold.said))
+    for fold in find_hiding(draft.view, hidden):
+        entry = marks.get(fold.name) or (yield from _read_entry(state, fold, draft.place))
         known.append(_describe_fold(entry, {number: wanted[number] for number in hidden}, count))
     sums, sizes = state.accounting.spending.recorded_sum, {number: count(wanted[number]) for number in hidden}
-    parent = "" if last is None else last.name
-    return remake_folds(view, parent, known, sizes, beside=sums, at=state.now())
+    draft.take(remake_folds(draft.view, draft.last, known, sizes, beside=sums, at=draft.at))
 
 
-def join_pairs(state: SessionState) -> SessionFlow[list[Entry]]:
-    """Return marks that show the results of calls in view, and the calls of results, where folds hide them.
+def join_pairs(state: SessionState, draft: Draft) -> SessionFlow[None]:
+    """Add marks that show the results of calls in view, and the calls of results, where folds hide them.
 
     A fold that leaves out messages in several places may be undone while a later one covers its summary.
     Then some of these messages are back, and the others are behind the later fold.
     """
-    if state.loaded.sound is not None:
-        return []
-    links = link(state.loaded.messages)
-    loose = {index for index, _ in (*links.unanswered, *links.orphans)}
-    items = [item for index in sorted(loose) if (item := state.loaded.view_items[index]) is not None]
-    ranges = [stretch for item in items for stretch in state.view.originals(item)]
-    return (yield from keep_in_view(state, [stretch.first for stretch in ranges]))
+    said = yield from read_shown(state, draft.view, draft.place)
+    folds = yield StoreCall(lambda: visible_fold_messages(state, draft.place, draft.view))
+    shown = show_folds(state, folds, state.wire)
+    view_items, items = write_items(state, draft.view, state.wire, said, shown)
+    links = link(state.wire.parse(items))
+    loose = sorted({index for index, _ in (*links.unanswered, *links.orphans)})
+    ranges = [stretch for index in loose for stretch in draft.view.originals(view_items[index])]
+    yield from keep_in_view(state, [stretch.first for stretch in ranges], draft)
 
 
 def _describe_fold(entry: Entry, wanted: Mapping[int, Message], count: Callable[[Message], int]) -> KnownFold:
@@ -126,10 +116,10 @@ def _find_ids(message: Message) -> set[str]:
     return {call_id for call_id, name in ids if not is_position(call_id, name)}
 
 
-def _find_unit(state: SessionState, number: int, view: View) -> SessionFlow[dict[int, Message]]:
+def _find_unit(state: SessionState, number: int, draft: Draft) -> SessionFlow[dict[int, Message]]:
     """Return a message and those that hold its calls or its results, by their numbers."""
-    first, last = max(1, number - NEIGHBOURS), min(view.said, number + NEIGHBOURS)
-    items = yield from original(state, f"#{first}-#{last}")
+    first, last = max(1, number - NEIGHBOURS), min(draft.view.said, number + NEIGHBOURS)
+    items = yield from read_said(state, [MessageRange(first, last)], draft.place)
     messages = state.wire.parse(items)
     ids = [
         {call.id for call in message.calls} | {result.call_id for result in message.results}
@@ -146,17 +136,16 @@ def _find_unit(state: SessionState, number: int, view: View) -> SessionFlow[dict
 def read_fold(state: SessionState, name: str) -> SessionFlow[Entry]:
     """Return the entry of a fold of this branch."""
     fold = state.view.fold(name)
-    return (yield from _read_entry(state, name, 0 if fold is None else fold.said))
+    if state.head is None or fold is None:
+        raise RefoldError(f"no fold of this branch is named {name!r}: `folds()` lists them")
+    return (yield from _read_entry(state, fold, state.head.place))
 
 
-def _read_entry(state: SessionState, name: str, said: int) -> SessionFlow[Entry]:
-    place = state.head.place if state.head is not None else None
-    if place is None:
-        raise RefoldError("nothing was said in this session")
+def _read_entry(state: SessionState, fold: Folded, place: Place) -> SessionFlow[Entry]:
     entries: list[Entry] = yield StoreCall(
-        lambda: list(state.log.read(state.name, place, kinds=FOLDS, first=said, last=said))
+        lambda: list(state.log.read(state.name, place, kinds=FOLDS, first=fold.said, last=fold.said))
     )
-    return next(entry for entry in entries if entry.name == name)
+    return next(entry for entry in entries if entry.name == fold.name)
 
 
 def _edit_value(state: SessionState, entry: Entry, old: str, new: str) -> dict[str, Any]:

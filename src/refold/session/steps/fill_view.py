@@ -1,6 +1,6 @@
 """Fill the view of a session: read its messages from the store, and what they mean in their format."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -8,7 +8,7 @@ from refold import formats
 from refold.core.compaction.bound_thinking import has_bound
 from refold.core.log.entries import ROOT, SAID, Entry
 from refold.core.log.normal_form import split_cache_marks
-from refold.core.log.view import MessageRange, Replacement, ViewItem
+from refold.core.log.view import MessageRange, Replacement, View, ViewItem
 from refold.core.messages.message import Message
 from refold.errors import FormatError, LogCorrupt
 from refold.formats import Format
@@ -17,42 +17,21 @@ from refold.session.state.block_makers import show_messages
 from refold.session.state.loaded_view import single_pieces
 from refold.session.state.session_state import SessionState
 from refold.session.state.thinking_prefixes import MADE_BEHIND, binding_key
+from refold.stores import Place
 
 
 def fill_view(state: SessionState, system: Sequence[Any], wire: Format | None = None) -> SessionFlow[None]:
     """Read the view's messages from the store, in another format if one is given, without old cache marks."""
     view, position = state.view, state.position
-    said: dict[int, Entry] = {}
-    if state.head is not None:
-        place = state.head.place
-        ranges = [item for item in view.items if isinstance(item, MessageRange)]
-        ranges.append(MessageRange(view.said, view.said))  # the last message, though a fold may hide it
-        said = yield StoreCall(
-            lambda: {
-                entry.said: entry
-                for stretch in ranges
-                for entry in state.log.read(
-                    state.name, place, kinds=SAID, first=stretch.first, last=stretch.last
-                )
-            }
-        )
+    said = {} if state.head is None else (yield from read_shown(state, view, state.head.place))
     last = said.get(view.said)
     position.set_tip(ROOT if last is None else last.name)
     wire = wire or find_wire(state, last, system)
-    shown_messages = {
-        name: show_messages(state, messages, wire.name) for name, messages in position.fold_messages.items()
-    }
-    view_items: list[ViewItem | None] = [None] * len(system)
-    items = [formats.write_readable(wire, item) for item in system]  # a list in that format brings its own
-    for item in (single for piece in view.items for single in single_pieces(piece)):
-        view_items.append(item)
-        if isinstance(item, Replacement):
-            items += wire.render([shown_messages[item.fold][item.place]])
-        elif item.first in said:
-            items.append(write_item(state, wire, said[item.first]))
-        else:
-            problem = f"message #{item.first} of session {state.name!r} is missing in the store"
-            raise LogCorrupt(f"{problem}: `refold check` shows the damage")
+    shown_messages = show_folds(state, position.fold_messages, wire)
+    shown_items, body = write_items(state, view, wire, said, shown_messages)
+    view_items: list[ViewItem | None] = [*[None] * len(system), *shown_items]
+    # a list in that format brings its own
+    items = [*(formats.write_readable(wire, item) for item in system), *body]
     messages = _parse_view(state, wire, items, len(view_items), last)
     for index, shown in enumerate(view_items):
         if isinstance(shown, Replacement):  # the wire does not carry where a message came from
@@ -64,6 +43,48 @@ def fill_view(state: SessionState, system: Sequence[Any], wire: Format | None = 
     if wire.name != state.wire.name:  # such as after a rewind: the caller's list is in the format before it
         state.caller.forget_objects()
     state.loaded = loaded  # last, so that an error above leaves the old view in place
+
+
+def read_shown(state: SessionState, view: View, place: Place) -> SessionFlow[dict[int, Entry]]:
+    """Read the messages that a view of a place shows, and the last one, though a fold may hide it."""
+    ranges = [item for item in view.items if isinstance(item, MessageRange)]
+    ranges.append(MessageRange(view.said, view.said))
+    said: dict[int, Entry] = yield StoreCall(
+        lambda: {
+            entry.said: entry
+            for stretch in ranges
+            for entry in state.log.read(state.name, place, kinds=SAID, first=stretch.first, last=stretch.last)
+        }
+    )
+    return said
+
+
+def show_folds(
+    state: SessionState, folds: Mapping[str, Sequence[Message]], wire: Format
+) -> dict[str, list[Message]]:
+    """Return the messages of folds as the model in use can read them in this format."""
+    return {name: show_messages(state, messages, wire.name) for name, messages in folds.items()}
+
+
+def write_items(
+    state: SessionState,
+    view: View,
+    wire: Format,
+    said: Mapping[int, Entry],
+    shown: Mapping[str, Sequence[Message]],
+) -> tuple[list[ViewItem], list[Any]]:
+    """Return the items of a view, one for each message, and the messages as they are sent."""
+    view_items = [single for piece in view.items for single in single_pieces(piece)]
+    items: list[Any] = []
+    for item in view_items:
+        if isinstance(item, Replacement):
+            items += wire.render([shown[item.fold][item.place]])
+        elif item.first in said:
+            items.append(write_item(state, wire, said[item.first]))
+        else:
+            problem = f"message #{item.first} of session {state.name!r} is missing in the store"
+            raise LogCorrupt(f"{problem}: `refold check` shows the damage")
+    return view_items, items
 
 
 def _parse_view(

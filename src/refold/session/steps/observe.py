@@ -11,7 +11,6 @@ from refold.core.compaction import circuit_breaker
 from refold.core.compaction.bound_thinking import drop_bound, has_bound
 from refold.core.compaction.budget import correct_by_refusal
 from refold.core.compaction.edits import replace_message
-from refold.core.log.entries import make_entry
 from refold.core.messages.speakers import find_user_turns
 from refold.core.models.prices import Spent
 from refold.core.models.windows import Window
@@ -38,7 +37,7 @@ from refold.session.state.accounting import Doubted, SentRequest, TrialFold, Usa
 from refold.session.state.cached_prefix import conversation_price
 from refold.session.state.session_state import SessionState
 from refold.session.state.thinking_prefixes import binding_key
-from refold.session.steps.append import commit, mark_entry
+from refold.session.steps.append import begin_draft, commit, mark_entry
 from refold.session.steps.compact import attempt_compaction
 from refold.session.steps.context import (
     ContextState,
@@ -366,12 +365,10 @@ def _undo_trial(state: SessionState, trial: TrialFold, context: int) -> SessionF
         return None
     reason = f"{context:,} tokens were reported after the fold and {trial.used_before:,} before it"
     value = {"trigger": "threshold", "reason": reason, "counted": True}
-    failure = mark_entry(state, "attempt", value)
-    undone = make_entry(
-        "unfold", {"fold": name}, parent=failure.name, said=failure.said, about=failure.beside, at=failure.at
-    )
-    report = accounting.report
-    yield from commit(state, [failure, undone])
+    draft, report = begin_draft(state), accounting.report
+    draft.add("attempt", value)
+    draft.add("unfold", {"fold": name})
+    yield from commit(state, draft.marks)
     accounting.record_breaker_event("failed", state.now())
     yield from keep_memory(state, load_at_head(state, view_known=True))
     # The report in memory knows more than the log: how many messages the request had.

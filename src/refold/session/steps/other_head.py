@@ -19,7 +19,7 @@ from refold.core.messages.message import Text
 from refold.formats import Format
 from refold.session.drivers import SessionFlow, StoreCall
 from refold.session.state.session_state import SessionState
-from refold.session.steps.append import commit, mark_entry
+from refold.session.steps.append import begin_draft, commit
 from refold.session.steps.earlier_views import common_length, is_same
 from refold.session.steps.edit_summary import keep_in_view
 from refold.session.steps.load import load_at_head
@@ -131,13 +131,15 @@ def show_head(state: SessionState, said: Sequence[Any], head: Sequence[Any]) -> 
         if recorded.get(str(number)) != now[str(number)]:
             changed.append(number)
     if changed:
-        value = [state.to_stored(item) for item in state.loaded.system]
-        yield from commit(state, [mark_entry(state, "system", value, {"format": state.wire.name, NOW: now})])
-        state.accounting.invalidate_report()
-    if hidden := [number for number in changed if not state.view.shown(number)]:
+        draft, value = begin_draft(state), [state.to_stored(item) for item in state.loaded.system]
+        draft.add("system", value, {"format": state.wire.name, NOW: now})
+        hidden = [number for number in changed if not state.view.shown(number)]
+        yield from keep_in_view(state, hidden, draft)
         said_items = state.caller.said_items  # the caller holds the same messages afterwards
-        yield from commit(state, (yield from keep_in_view(state, hidden)))
-        yield from load_at_head(state, said_items)
+        yield from commit(state, draft.marks)
+        state.accounting.invalidate_report()
+        if hidden:
+            yield from load_at_head(state, said_items)
     if state.caller.said_items is not None:
         state.caller.said_items[: len(head)] = head
     state.loaded.update_items(dict(enumerate(head, 1)))

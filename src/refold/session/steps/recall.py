@@ -169,16 +169,19 @@ def find_removed(view: View, fold: Folded) -> list[MessageRange]:
     return removed
 
 
-def read_said(state: SessionState, ranges: Sequence[MessageRange]) -> SessionFlow[list[Any]]:
-    """Return the messages of these ranges as they were said."""
-    if state.head is None:
+def read_said(
+    state: SessionState, ranges: Sequence[MessageRange], place: "Place | None" = None
+) -> SessionFlow[list[Any]]:
+    """Return the messages of these ranges as they were said on this branch, or on that of another place."""
+    place = place or (None if state.head is None else state.head.place)
+    if place is None:
         return []
-    place = state.head.place
+    end = place
     items: list[Any] = yield StoreCall(
         lambda: [
             state.from_stored(entry)
             for stretch in ranges
-            for entry in state.log.read(state.name, place, kinds=SAID, first=stretch.first, last=stretch.last)
+            for entry in state.log.read(state.name, end, kinds=SAID, first=stretch.first, last=stretch.last)
         ]
     )
     return items

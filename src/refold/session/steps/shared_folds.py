@@ -7,21 +7,20 @@ paid for once.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
 from typing import Any, Final
 
 from refold.calls.make_outcome import make_idle_outcome
 from refold.calls.outcome import Outcome
 from refold.core.compaction.budget import Budget
-from refold.core.log.entries import SAID, Entry, make_entry
+from refold.core.log.entries import SAID, Entry
 from refold.core.log.remade_folds import carry_value
-from refold.core.log.view import Folded, MessageRange, Replacement, project_marks, rename_folds, step
+from refold.core.log.view import Folded, MessageRange, Replacement, project_marks, rename_folds
 from refold.core.messages.speakers import find_user_turns
 from refold.errors import StoreError
 from refold.session.drivers import SessionFlow, StoreCall
 from refold.session.state.loaded_view import single_pieces
 from refold.session.state.session_state import SessionState
-from refold.session.steps.append import commit
+from refold.session.steps.append import begin_draft, commit
 from refold.session.steps.context import context_state
 from refold.session.steps.install_fold import Attempt, record_fold
 from refold.session.steps.load import VIEW_MARKS, load_at_head, retry_on_conflict
@@ -177,20 +176,16 @@ def _copy_folds(state: SessionState, taken: _KnownFolds) -> list[Entry]:
     They cost nothing here. Messages that are not shared may belong to those that are, as results to calls.
     """
     names: dict[str, str] = {}
-    entries: list[Entry] = []
-    parent = "" if state.head is None else state.head.name
+    draft, about = begin_draft(state), {"format": state.wire.name, TAKEN_FROM: taken.session}
     for fold in taken.folds:
         value = carry_value(fold.value, rename_folds(fold.value["changes"], names))
-        about = {"format": state.wire.name, TAKEN_FROM: taken.session}
-        entry = make_entry("fold", value, parent=parent, said=state.view.said, about=about, at=state.now())
-        names[fold.name] = parent = entry.name
-        entries.append(entry)
-    loaded, made = state.loaded, {entry.name: fold_messages(entry) for entry in entries}
+        names[fold.name] = draft.add("fold", value, about).name
+    loaded, made = state.loaded, {entry.name: fold_messages(entry) for entry in draft.marks}
     shown = dict(zip(loaded.view_items, loaded.messages, strict=True))
-    items = [piece for item in reduce(step, entries, state.view).items for piece in single_pieces(item)]
+    items = [piece for item in draft.view.items for piece in single_pieces(item)]
     left = [made[item.fold][item.place] if isinstance(item, Replacement) else shown[item] for item in items]
     messages = [*loaded.messages[: loaded.fixed], *left]
     if loaded.is_positional(messages):  # their ids follow from the order of calls and results
         messages = list(state.wire.parse(state.wire.render(messages)))
     before, after = ({found.rule for found in state.wire.check(each)} for each in (loaded.messages, messages))
-    return [] if after - before - {"open-call", "invalid-arguments"} else entries
+    return [] if after - before - {"open-call", "invalid-arguments"} else draft.marks

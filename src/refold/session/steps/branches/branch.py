@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 
 from refold import formats
 from refold.core.log.entries import AS_WRITTEN, ROOT, SAID, hash_entry
-from refold.core.log.view import MessageRange, Replacement, ViewItem
+from refold.core.log.view import MessageRange, Replacement, View, ViewItem
 from refold.errors import StoreError
 from refold.session.drivers import SessionFlow, StoreCall
 from refold.session.state.caller_history import SentView, view_to_send
 from refold.session.state.session_state import SessionState
-from refold.session.steps.append import commit, message_entries
+from refold.session.steps.append import Draft, commit, message_entries
 from refold.session.steps.branches.carried_marks import carry_marks, carry_spending, show_last_request
 from refold.session.steps.branches.stored_places import StoredPlace, find_end, find_last_place, follow_names
 from refold.session.steps.earlier_views import common_length, earlier_views, is_same
@@ -55,21 +55,21 @@ def branch(state: SessionState, body: list[Any]) -> SessionFlow[bool]:
     on_this_branch = True
     if stored:
         base, on_this_branch = yield from _last_place_of(state, said + stored, base)
-    marks = (yield from carry_marks(state, said + stored, base)) if on_this_branch else []
-    if marks:
-        marks += yield from show_last_request(state, said_items, rest[stored:], base, marks)
-    has_new = stored < len(rest) or bool(marks)
+    draft = Draft(base.place, base.name, View(said=said + stored), state.now())
+    if on_this_branch:
+        draft = yield from carry_marks(state, draft)
+    if draft.marks:
+        yield from show_last_request(state, said_items, rest[stored:], draft)
+    has_new = stored < len(rest) or bool(draft.marks)
     trail = None if has_new else state.position.find_trail(base.place, base.name, base.tip)
     if has_new or state.head is None or base.place != state.head.place:
         view, tip = state.view, state.position.tip
         state.position.leave_for(said + stored, base.tip)
         try:
             entries = message_entries(state, rest[stored:], state.wire.parse(rest[stored:]))
-            parent = marks[-1].name if marks else base.name
-            spending = yield from carry_spending(
-                state, parent, lambda: [*reversed(marks), *read_attempts(state, base.place)]
-            )
-            yield from commit(state, [*marks, *spending, *entries], at=base.place)
+            marks = draft.marks[::-1]
+            yield from carry_spending(state, draft, lambda: [*marks, *read_attempts(state, base.place)])
+            yield from commit(state, [*draft.marks, *entries], at=base.place)
         except StoreError:
             state.position.return_to(view, tip)
             raise

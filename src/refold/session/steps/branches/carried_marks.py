@@ -3,17 +3,17 @@
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from refold.core.log.entries import Entry, Kind, make_entry
+from refold.core.log.entries import Entry, Kind
 from refold.core.log.folds import FoldDraft, name_as_own
 from refold.core.log.rebase import find_last_summarised, rebase_summaries
 from refold.core.log.remade_folds import carry_value
-from refold.core.log.view import MessageRange, View, changes_to_json, project_marks, rename_folds
+from refold.core.log.view import MessageRange, View, changes_to_json, rename_folds
 from refold.core.messages.speakers import find_user_turns
 from refold.session.drivers import SessionFlow, StoreCall
 from refold.session.state.session_state import SessionState
-from refold.session.steps.branches.stored_places import StoredPlace
+from refold.session.steps.append import Draft, read_draft
 from refold.session.steps.edit_summary import keep_in_view
-from refold.session.steps.load import VIEW_MARKS, spending_at
+from refold.session.steps.load import spending_at
 from refold.session.steps.read_entries import fold_messages
 from refold.session.steps.recall import read_said
 
@@ -21,18 +21,19 @@ if TYPE_CHECKING:
     from refold.session.state.accounting import SpendingTotals
 
 
-def carry_marks(state: SessionState, said: int, base: StoredPlace) -> SessionFlow[list[Entry]]:
-    """Copy the later marks that only concern the first `said` messages, to append them behind `base`."""
+def carry_marks(state: SessionState, draft: Draft) -> SessionFlow[Draft]:
+    """Return a draft for the same place with the later marks that only concern the messages before it."""
     if state.head is None:
-        return []
-    place = state.head.place
+        return draft
+    place, said = state.head.place, draft.view.said
     kinds: tuple[Kind, ...] = ("fold", "unfold", "pin", "checkpoint", "system")
     later: list[Entry] = yield StoreCall(
         lambda: list(state.log.read(state.name, place, kinds=kinds, first=said + 1))
     )
+    if not later:
+        return draft
     names = {fold.name: fold.name for fold in state.view.folds if fold.said <= said}
-    carried: list[Entry] = []
-    parent = base.name
+    draft = yield from read_draft(state, draft.place)
     for entry in later:
         value, is_whole = entry.value, True
         if entry.kind == "unfold":
@@ -40,19 +41,17 @@ def carry_marks(state: SessionState, said: int, base: StoredPlace) -> SessionFlo
         elif entry.kind == "fold":
             value = _carry_fold(state, entry, said, names)
             if value is None:
-                value = yield from _carry_summaries(state, entry, said, base, carried)
+                value = _carry_summaries(state, entry, draft.view)
                 is_whole = False
         elif entry.kind != "system" and value["said"] > said:
             value = None
         if value is None:
             continue
         about = {**entry.beside, **(state.accounting.spending.recorded_sum if entry.kind == "fold" else {})}
-        copy = make_entry(entry.kind, value, parent=parent, said=said, about=about, at=entry.at)
+        copy = draft.add(entry.kind, value, about, entry.at)
         if entry.kind == "fold" and is_whole:
             names[entry.name] = copy.name
-        parent = copy.name
-        carried.append(copy)
-    return carried
+    return draft
 
 
 def _carry_fold(state: SessionState, entry: Entry, said: int, names: dict[str, str]) -> Any:
@@ -76,9 +75,7 @@ def _carry_fold(state: SessionState, entry: Entry, said: int, names: dict[str, s
     return carry_value(entry.value, changes) if changes else None
 
 
-def _carry_summaries(
-    state: SessionState, entry: Entry, said: int, base: StoredPlace, carried: Sequence[Entry]
-) -> SessionFlow[Any]:
+def _carry_summaries(state: SessionState, entry: Entry, behind: View) -> Any:
     """Return the body of a fold with its summaries alone; None if they tell of what is not on the branch.
 
     A fold that summarises the oldest messages also shortens newer ones. A summary is not paid for twice.
@@ -87,10 +84,9 @@ def _carry_summaries(
     if fold is None or not fold.standing:
         return None
     draft = FoldDraft(name_as_own(fold), fold_messages(entry))
-    if not 0 < find_last_summarised(draft, state.view) <= said:
+    if not 0 < find_last_summarised(draft, state.view) <= behind.said:
         return None
-    after = yield from _view_behind(state, said, base, carried)
-    rebased = rebase_summaries(draft, state.view, after)
+    rebased = rebase_summaries(draft, state.view, behind)
     if rebased is None:
         return None
     messages = [entry.value["messages"][draft.inserted.index(message)] for message in rebased.inserted]
@@ -98,51 +94,30 @@ def _carry_summaries(
 
 
 def show_last_request(
-    state: SessionState,
-    said_items: Sequence[Any] | None,
-    rest: Sequence[Any],
-    base: StoredPlace,
-    carried: Sequence[Entry],
-) -> SessionFlow[list[Entry]]:
-    """Return marks that show the user's last words where a carried fold told them: others came behind there.
-
-    They are written with the carried ones: a branch without them would never get them.
+    state: SessionState, said_items: Sequence[Any] | None, rest: Sequence[Any], draft: Draft
+) -> SessionFlow[None]:
+    """Add marks that show the user's last words where a carried fold told them: others came behind there.
 
     said_items   all messages of the branch, if they are in memory; `rest` are those behind the carried marks
     """
-    said = carried[-1].said
+    said = draft.view.said
     if said_items is None:
         said_items = [*(yield from read_said(state, [MessageRange(1, said)])), *rest]
     turns = find_user_turns(state.wire.parse(said_items))
-    if not turns or (number := turns[-1] + 1) > said:
-        return []
-    after = yield from _view_behind(state, said, base, carried)
-    return [] if after.shown(number) else (yield from keep_in_view(state, [number], after, carried))
-
-
-def _view_behind(
-    state: SessionState, said: int, base: StoredPlace, carried: Sequence[Entry]
-) -> SessionFlow[View]:
-    marks: list[Entry] = yield StoreCall(
-        lambda: list(state.log.read(state.name, base.place, kinds=VIEW_MARKS))
-    )
-    return project_marks([*marks, *carried], said)
+    if turns and (number := turns[-1] + 1) <= said and not draft.view.shown(number):
+        yield from keep_in_view(state, [number], draft)
 
 
 def carry_spending(
-    state: SessionState, parent: str, read: Callable[[], list[Entry]]
-) -> SessionFlow[list[Entry]]:
-    """Return an entry with what was spent, for a branch that lacks it: to go elsewhere refunds nothing.
+    state: SessionState, draft: Draft, read: Callable[[], list[Entry]], trigger: str = "branch"
+) -> SessionFlow[None]:
+    """Add what was spent, for a branch that lacks it: to go elsewhere refunds nothing.
 
-    parent   name of the entry behind which it is to stand
     read     reads the attempts up to there
     """
     spending = state.accounting.spending
     if not (spending.summaries.calls or spending.own.calls):
-        return []
+        return
     there: SpendingTotals = yield StoreCall(lambda: spending_at(state, read()))
-    about = spending.missing_from(there)
-    if not about:
-        return []
-    value, said = {"trigger": "branch", "reason": "spent before", "counted": False}, state.view.said
-    return [make_entry("attempt", value, parent=parent, said=said, about=about, at=state.now())]
+    if about := spending.missing_from(there):
+        draft.add("attempt", {"trigger": trigger, "reason": "spent before", "counted": False}, about)

@@ -12,7 +12,7 @@ from refold.errors import StoreError
 from refold.session.drivers import SessionFlow, StoreCall
 from refold.session.state.position import Trail
 from refold.session.state.session_state import SessionState
-from refold.session.steps.append import commit
+from refold.session.steps.append import Draft, commit
 from refold.session.steps.branches.carried_marks import carry_spending
 from refold.session.steps.branches.stored_places import StoredPlace, find_end, follow_names
 from refold.session.steps.load import can_grow, drop_messages, grow_view, read_attempts, read_last_report
@@ -55,13 +55,14 @@ def walk_on(state: SessionState, items: Sequence[Any], messages: Sequence[Messag
     known, attempts, reports = yield StoreCall(read_sums)
     position.leave_for(view.said + len(items), base.tip)
     try:
-        spending = yield from carry_spending(state, base.name, lambda: attempts)
-        yield from commit(state, spending, at=base.place)
+        draft = Draft(base.place, base.name, state.view, state.now())
+        yield from carry_spending(state, draft, lambda: attempts)
+        yield from commit(state, draft.marks, at=base.place)
     except StoreError:
         position.return_to(view, tip)
         raise
     position.return_to(extend_view(view, view.said + len(items)), base.tip)
-    grow_view(state, items, messages, reports, [*spending, *attempts])
+    grow_view(state, items, messages, reports, [*draft.marks, *attempts])
     position.note_trail(replace(step.trail, view=state.view, attempts=known))
     return True
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from refold.core.compaction.edits import Edit
-from refold.core.log.entries import Entry, make_entry
+from refold.core.log.entries import Entry
 from refold.core.log.view import MessageRange, Replacement
 from refold.core.messages.message import SUMMARY, Message, Text
 from refold.core.messages.unread import find_blocks, is_compaction, is_native
@@ -13,7 +13,7 @@ from refold.core.summaries.native import find_twin
 from refold.session.drivers import SessionFlow
 from refold.session.state.block_makers import MAKERS
 from refold.session.state.session_state import SessionState
-from refold.session.steps.append import commit, mark_entry
+from refold.session.steps.append import begin_draft, commit
 from refold.session.steps.context import context_state
 from refold.session.steps.edit_summary import read_fold
 from refold.session.steps.install_fold import install_fold, to_stored
@@ -55,18 +55,14 @@ def replace_refused(state: SessionState, code: str) -> SessionFlow[str]:
     for name in dict.fromkeys(shown):
         olds += [(yield from read_fold(state, name))]
     fits = yield from _originals_fit(state, olds)
-    said_items = state.caller.said_items
+    said_items, draft = state.caller.said_items, begin_draft(state)
     for old in olds:
-        name, entries = old.name, [mark_entry(state, "unfold", {"fold": old.name})]
+        draft.add("unfold", {"fold": old.name})
         if not fits:
-            twins = [_to_twin(state, message) for message in state.position.fold_messages[name]]
-            value = {**old.value, "messages": twins}
-            parent, said = entries[0].name, entries[0].said
-            entries.append(
-                make_entry("fold", value, parent=parent, said=said, about=old.beside, at=state.now())
-            )
-        yield from commit(state, entries)
-        yield from load_at_head(state, said_items)
+            twins = [_to_twin(state, message) for message in state.position.fold_messages[old.name]]
+            draft.add("fold", {**old.value, "messages": twins}, old.beside)
+    yield from commit(state, draft.marks)
+    yield from load_at_head(state, said_items)
     return "with the originals" if fits else "with a summary in place of the provider's own compaction"
 
 

@@ -377,3 +377,32 @@ class TestRefold:
             assert kinds(session, "fold") == ["fold"]
         told = [event.level for event in seen if event.kind == "context_warning"]
         assert told == ["notice", "warning"]
+
+
+# -------------------------------------------------------------------------------------------------- all of them
+
+
+@pytest.mark.each_value
+@pytest.mark.parametrize("policy", refold.presets.names())
+@pytest.mark.parametrize("ask", [None, SUMMARY], ids=["alone", "asking"])
+@pytest.mark.parametrize("keep", [0, 1, 4])
+def test_who_keeps_the_last_messages_keeps_the_last_request_before_them(policy, ask, keep):
+    """Opal would quote it in its summary; Umwelten's thread would have it condensed."""
+    history = [*talk(8), *calls_of_tools(6)]
+    with opened(policy=policy, window=100_000, ask=ask and Scripted(ask)) as session:
+        session.say(history)
+        session.compact(keep=keep)
+        view = session.view()
+        assert history[16] in view
+        assert view[len(view) - keep :] == history[len(history) - keep :]
+        assert sound(view) == []
+
+
+def calls_of_tools(turns):
+    """A task in progress: calls and their results, behind the last request."""
+    done = []
+    for number in range(turns):
+        call = {"id": f"c{number}", "type": "function", "function": {"name": "read", "arguments": "{}"}}
+        done.append({"role": "assistant", "content": None, "tool_calls": [call]})
+        done.append({"role": "tool", "tool_call_id": f"c{number}", "content": f"line {number} " * 40})
+    return done

@@ -232,7 +232,7 @@ class AsyncSession:
         """Fold now, whether or not it is due.
 
         strategy   a policy, its name or the id of a strategy; the session's policy by default
-        keep       how many of the last messages stay as they are
+        keep       how many of the last messages stay as they are, beside the last request of the user
         focus      what a summary is to look at
         target     how large the context may be afterwards: 12000 or "12k"; a pair such as (10000, 12000) or
                    "10k-12k" also says below which size it should not fall

@@ -19,6 +19,7 @@ from refold.core.log.entries import FOLDS, SAID
 from refold.core.log.view import MessageRange
 from refold.core.messages.message import Message, Text
 from refold.core.messages.plain_values import to_plain_messages
+from refold.core.messages.speakers import find_user_turns
 from refold.core.messages.unread import NATIVE, is_native
 from refold.core.models.prices import Spent
 from refold.core.summaries.native import find_twin
@@ -175,13 +176,18 @@ def compact(
     yield from reload_if_stale(state)
     context = yield from context_state(state)
     policy, end = choose_policy(state, strategy), len(state.loaded.items)
-    recent = tuple(range(max(state.loaded.fixed, end - keep), end)) if keep else ()
+    stays: set[int] = set()
+    if keep is not None:  # not every policy keeps the last request by itself
+        stays = {
+            *range(max(state.loaded.fixed, end - keep), end),
+            *find_user_turns(state.loaded.messages)[-1:],
+        }
     options = CompactionOptions(
         force=True,
         focus=focus,
         target=named.high,
         target_low=named.low,
-        pins=recent,
+        pins=tuple(sorted(stays)),
         model=state.summariser.ask is not None,
     )
     asks_provider = strategy is None or strategy == NATIVE  # who names another one wants that one

@@ -87,6 +87,44 @@ def test_at_the_wall_the_caller_waits(answer):
         assert (SUMMARY in dumped(ready.messages)) == (answer == SUMMARY)
 
 
+def check_sizes(ready, handed_in):
+    """The outcome has the sizes of what was handed in and of what is sent."""
+    outcome, budget = ready.outcome, ready.budget
+    before = refold.measure(handed_in, window=8_000)
+    assert outcome.compacted
+    assert (outcome.messages_before, outcome.tokens_before) == (len(handed_in), before.used)
+    assert outcome.messages_after == len(ready.messages) == budget.messages
+    assert (
+        outcome.tokens_after == outcome.used_after == budget.used == sum(outcome.breakdown.as_dict().values())
+    )
+    assert outcome.breakdown == budget.breakdown
+    assert (outcome.budget, outcome.level) == (before, before.level)
+    assert outcome.fits == (budget.used <= budget.room)
+
+
+def test_the_outcome_of_a_fold_that_was_waited_for_has_the_sizes_of_this_turn(slow):
+    """The fold was prepared for fewer messages; they are no sizes of what is sent."""
+    with opened(ask=slow, background=True) as session:
+        session.prepare(HISTORY)
+        assert slow.asked.wait(60)
+        threading.Timer(0.05, slow.let.set).start()
+        more = [*HISTORY, reply("omega psi " * 900), user("and?")]
+        ready = session.prepare(more)
+        assert ready.fold == session.folds()[0].name
+        check_sizes(ready, more)
+        goal = ready.outcome.receipt.goal_tokens
+        assert ready.outcome.met_target == (ready.outcome.breakdown.history <= goal)
+        assert ready.outcome.summary == SUMMARY
+
+
+def test_the_outcome_counts_what_others_said_while_a_model_answered():
+    history = talk(20, size=800)
+    session = opened(ask=lambda _ask: session.say(reply("said meanwhile")) and SUMMARY)
+    ready = session.prepare(history)
+    assert ready.messages[-1] == reply("said meanwhile")
+    check_sizes(ready, history)
+
+
 def test_what_was_waited_for_may_not_be_enough(slow):
     with opened(ask=slow, background=True) as session:
         session.prepare(HISTORY)

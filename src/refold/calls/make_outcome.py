@@ -10,6 +10,7 @@ from refold.core.compaction.budget import Budget
 from refold.core.compaction.guards import find_guarded
 from refold.core.compaction.pipeline import Report, Result
 from refold.core.compaction.policy import Policy
+from refold.core.messages.quick_init import quick_replace
 from refold.core.tokens.units import format_count
 
 _PART_NAMES: Final = {
@@ -92,6 +93,24 @@ def make_idle_outcome(policy: Policy, budget: Budget, reason: str) -> Outcome:
             fits=fits,
             reason=reason,
         ),
+    )
+
+
+def resize_outcome(outcome: Outcome, before: Budget, after: Budget) -> Outcome:
+    """Return an outcome with the sizes of a request: a fold may have been made for an earlier view of it."""
+    goal, fits = outcome.receipt.goal_tokens, after.used <= after.room
+    return quick_replace(
+        outcome,
+        fits=fits,
+        met_target=outcome.met_target and (goal is None or after.breakdown.history <= goal),
+        level=before.level,
+        messages_before=before.messages,
+        messages_after=after.messages,
+        tokens_before=before.used,
+        tokens_after=after.used,
+        used_after=after.used,
+        breakdown=after.breakdown,
+        budget=before,
     )
 
 

@@ -23,6 +23,8 @@ class Ready:
     messages: list[Any]
     budget: Budget
     outcome: Outcome
+    """Its sizes are those of the list that was handed in and of the one to send. Edits, summary and receipt
+    are those of the fold, which may have been prepared for fewer messages."""
     fold: str | None = None
     """The name of the fold that was made for it."""
     unsaved: int = 0

@@ -6,6 +6,7 @@ from itertools import dropwhile
 from typing import Any, Final
 
 from refold.calls.build_task import CompactionOptions, build_task
+from refold.calls.make_outcome import resize_outcome
 from refold.calls.outcome import Outcome
 from refold.core.compaction.pipeline import select_arrival, shrink
 from refold.core.compaction.task import LimitingStage, Stage
@@ -70,16 +71,17 @@ def prepare(
         accounting.note_refusal(refused=False)
         before = state.view, accounting.report
         attempt = yield from compact_if_due(state, context, "" if tries_left else OVERTAKEN)
+        outcome = attempt.outcome
         # Others may act while a model answers; a turn on another branch would be sent in place of this one.
-        measured = budget if before == (state.view, accounting.report) else None
-        if attempt.fold:
-            budget = measured = (yield from context_state(state)).budget
+        if before != (state.view, accounting.report):
+            budget = (yield from context_state(state)).budget
+            outcome = resize_outcome(outcome, context.budget, budget)
         is_own = yield from has_message(state, taken.said, taken.tip)
         if not tries_left or ((is_own or messages is None) and not attempt.overtaken):
             break
-    note_request(state, measured)
+    note_request(state, budget)
     sent, places = _choose_list(state, messages, taken)
-    outcome = _tell_repairs(quick_replace(attempt.outcome, messages=sent), taken)
+    outcome = _tell_repairs(quick_replace(outcome, messages=sent), taken)
     if should_prepare_fold(state, budget):
         if state.settings.background == "queue":
             yield from offer_to_queue(state, budget)

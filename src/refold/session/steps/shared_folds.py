@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from refold.calls.make_outcome import make_idle_outcome
+from refold.calls.make_outcome import make_idle_outcome, resize_outcome
 from refold.calls.outcome import Outcome
 from refold.core.compaction.budget import Budget
 from refold.core.log.entries import SAID, Entry
@@ -70,19 +70,10 @@ def take_over_folds(state: SessionState, budget: Budget) -> SessionFlow[Attempt 
 
 def _describe(state: SessionState, taken: "_KnownFolds", before: Budget, after: Budget) -> Outcome:
     reason = f"folded as session {taken.session!r} has folded the same messages"
-    idle = make_idle_outcome(state.settings.policy, before, reason)
-    fits = after.used <= after.room
-    return replace(
-        idle,
-        compacted=True,
-        fits=fits,
-        stages=tuple(dict.fromkeys(stage for fold in taken.folds for stage in fold.value.get("stages", ()))),
-        messages_after=after.messages,
-        tokens_after=after.used,
-        used_after=after.used,
-        breakdown=after.breakdown,
-        receipt=replace(idle.receipt, trigger="carried", fits=fits),
-    )
+    outcome = resize_outcome(make_idle_outcome(state.settings.policy, before, reason), before, after)
+    stages = dict.fromkeys(stage for fold in taken.folds for stage in fold.value.get("stages", ()))
+    receipt = replace(outcome.receipt, trigger="carried", fits=outcome.fits)
+    return replace(outcome, compacted=True, stages=tuple(stages), receipt=receipt)
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from refold.errors import (
     StoreBusy,
     StoreError,
     StoreFull,
+    StoreReplaced,
     StoreUnsure,
     WindowUnknown,
 )
@@ -39,6 +40,7 @@ TREE = {
     LogTooNew: (StoreError,),
     StoreBusy: (StoreError,),
     StoreFull: (StoreError,),
+    StoreReplaced: (StoreError,),
     StoreUnsure: (StoreError,),
 }
 

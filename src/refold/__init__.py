@@ -52,6 +52,7 @@ if TYPE_CHECKING:
         StoreBusy,
         StoreError,
         StoreFull,
+        StoreReplaced,
         StoreUnsure,
         WindowUnknown,
     )
@@ -95,8 +96,8 @@ _MODULES: Final = {
     "refold.core.models.windows": "Window window=lookup",
     "refold.core.overflow.detect": "OverflowInfo overflow",
     "refold.errors": "AnswerFailed Conflict DoesNotFit FormatError InvalidConversation LogCorrupt LogTooNew"
-    " Overflow RefoldError RefoldWarning SessionNotFound StoreBusy StoreError StoreFull StoreUnsure"
-    " WindowUnknown",
+    " Overflow RefoldError RefoldWarning SessionNotFound StoreBusy StoreError StoreFull StoreReplaced"
+    " StoreUnsure WindowUnknown",
     "refold.policies.clip_files": "clip",
     "refold.policies.systems.strategies": "Strategy Thread list_strategies register_strategy",
     "refold.session": "aopen open work",
@@ -178,6 +179,7 @@ __all__ = [
     "StoreBusy",
     "StoreError",
     "StoreFull",
+    "StoreReplaced",
     "StoreUnsure",
     "Strategy",
     "Text",

@@ -14,6 +14,7 @@ RefoldError
     LogTooNew           written by a newer version
     StoreBusy           others held the store for too long
     StoreFull           no room on the disk
+    StoreReplaced       it was deleted or replaced while it was open
     StoreUnsure         the answer was lost: it may or may not be stored
 
 Ordinary outcomes ("nothing to compact", "not smaller", "still over") are fields of an Outcome. Each error
@@ -156,6 +157,10 @@ class StoreBusy(StoreError):
 
 class StoreFull(StoreError):
     """The disk is full; nothing was written."""
+
+
+class StoreReplaced(StoreError):
+    """The store, or the session in it, was deleted or replaced since it was opened; open it again."""
 
 
 class StoreUnsure(StoreError):

@@ -1,5 +1,7 @@
 """The store stops in the middle: every request is answered, and the gateway comes back by itself."""
 
+import shutil
+import sqlite3
 from contextlib import closing
 
 import pytest
@@ -169,3 +171,46 @@ def test_a_gateway_that_starts_without_its_store_gets_it_later(upstream, tmp_pat
         assert send(gateway, "GET", "/readyz").status == 200
         name = play_request(gateway, request).header("x-refold-session")
     assert refold.open(name, store=f"sqlite:{place}/sessions.db").stats().said == 5
+
+
+@pytest.mark.parametrize("is_replaced", [False, True])
+def test_a_file_that_was_deleted_or_replaced_is_opened_again(upstream, tmp_path, is_replaced):
+    """By hand, or by a restored backup: the next requests are stored in what stands at its place."""
+    path = tmp_path / "sessions.db"
+    known, other = ClaudeCode(words=500), ClaudeCode(session="s2", task="Another task", words=500)
+    with running_gateway(upstream, HistoryOptions(store=f"sqlite:{path}", window=30_000)) as gateway:
+        for client in (known, other):
+            for steps in range(14, 21):
+                play_request(gateway, client.request(steps))
+            if is_replaced and client is known:
+                with closing(sqlite3.connect(path)) as live, closing(sqlite3.connect(tmp_path / "b")) as copy:
+                    live.backup(copy)
+        for file in tmp_path.glob("sessions.db*"):
+            file.unlink()
+        if is_replaced:
+            (tmp_path / "b").rename(path)
+        names = []
+        for steps in range(21, 25):
+            for client in (known, other):
+                reply = play_request(gateway, client.request(steps))
+                assert reply.header("x-refold-fold").partition(";")[0] in ("ready", "made")
+                assert len(upstream.seen[-1].body) < len(client.request(steps).bytes)
+                names.append(reply.header("x-refold-session"))
+    for client, name in zip((known, other), names[-2:], strict=True):
+        with closing(open_store(f"sqlite:{path}")) as stored:
+            assert refold.open(name, store=stored).stats().said == len(client.request(24).body["messages"])
+    assert names[-2:] == names[:2]
+
+
+def test_a_session_that_was_deleted_begins_again(upstream, tmp_path):
+    """As the guide to privacy has it: the file of a conversation is deleted to forget it."""
+    client = ClaudeCode(words=20)
+    with running_gateway(upstream, HistoryOptions(store=f"jsonl:{tmp_path}/talks")) as gateway:
+        name = [play_request(gateway, client.request(steps)) for steps in (1, 2, 3)][-1].header(
+            "x-refold-session"
+        )
+        shutil.rmtree(tmp_path / "talks")
+        for steps in (4, 5, 6):
+            play_request(gateway, client.request(steps))
+    with closing(open_store(f"jsonl:{tmp_path}/talks")) as stored:
+        assert refold.open(name, store=stored).stats().said == len(client.request(6).body["messages"])

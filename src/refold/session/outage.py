@@ -8,7 +8,7 @@ from functools import partial
 from typing import TypeVar
 
 from refold.core.log.entries import ROOT, SAID, Entry, make_entry
-from refold.errors import Conflict, StoreError, warn_caller
+from refold.errors import Conflict, StoreError, StoreReplaced, warn_caller
 from refold.session.drivers import SessionFlow, StoreCall
 from refold.session.events import StoreFailed, StoreRestored
 from refold.session.results import Observed, Ready
@@ -108,7 +108,7 @@ def _place_behind(store: Store, session: str, message: str, head: Head | None) -
     places = store.find(session, [message])
     if message not in places:
         what = f"the log of session {session!r} in {store.address} lacks earlier messages"
-        raise StoreError(f"{what}: bring the store back, or open the session again")
+        raise StoreReplaced(f"{what}: bring the store back, or open the session again")
     return places[message]
 
 

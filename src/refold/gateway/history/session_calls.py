@@ -21,7 +21,7 @@ from refold.calls.summariser import AskTarget
 from refold.core.compaction.budget import CROWDED
 from refold.core.messages.quick_init import quick_replace
 from refold.core.overflow.detect import is_vague
-from refold.errors import StoreError, describe_fault
+from refold.errors import StoreError, StoreReplaced, describe_fault
 from refold.gateway.history.caller_summaries import (
     Access,
     CallerSummariser,
@@ -169,6 +169,9 @@ class SessionCalls:
         if conversation.plan is None and self._is_crowded(conversation, split, system, tools, window):
             return Turn(fold="bypassed;crowded", model=split.model)
         session = self._get_session(conversation, request.wire)
+        if _is_replaced(session):
+            self._reopen()
+            session = self._get_session(conversation, request.wire)
         settings, wanted = session.state.settings, (split.model, request.endpoint, window)
         is_other = (settings.model, settings.endpoint, conversation.window) != wanted
         if is_other:
@@ -218,7 +221,9 @@ class SessionCalls:
         """Return a session that is open and far from its next fold; None if a call of it may take long."""
         request, model = asked.request, asked.split.model
         session = self._find_live(conversation, request.wire)
-        if session is None or conversation.quiet_turns or len(request.body) > conversation.short_bytes:
+        if session is None or _is_replaced(session) or conversation.quiet_turns:
+            return None
+        if len(request.body) > conversation.short_bytes:
             return None
         if asked.orders_summary:  # a mark in the store follows
             return None
@@ -343,6 +348,17 @@ class SessionCalls:
                 self._watched = cast("Store", WatchedStore(self._store, self.breaker))
             return self._watched
 
+    def _reopen(self) -> None:
+        """Leave a store that was deleted or replaced; requests bring what its sessions have not stored."""
+        with self._opening:
+            old, self._store, self._watched = self._store, None, None
+            self._sessions = {}
+            self.live.clear()
+        _LOGGER.warning("the store was deleted or replaced: it is opened again")
+        self.breaker.note_success(has_written=True)
+        if old is not None and old is not self.options.store:
+            old.close()
+
     def _find_store(self) -> Store:
         address = self.options.store
         if not self._tenant:
@@ -449,6 +465,12 @@ def _mark_compaction(conversation: Conversation, session: Session) -> None:
         session.checkpoint(MARK)
     except StoreError as error:
         _LOGGER.warning("a client's own compaction was not marked (%s)", describe_fault(error))
+
+
+def _is_replaced(session: Session) -> bool:
+    """True if nothing more can be stored by this session, because its store is another one now."""
+    failure = session.state.log.failure
+    return failure is not None and isinstance(failure.error, StoreReplaced)
 
 
 def _find_folds(session: Session) -> list[str]:

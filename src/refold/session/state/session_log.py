@@ -15,7 +15,16 @@ from itertools import chain
 from typing import Final, NoReturn, TypeVar
 
 from refold.core.log.entries import Entry, Kind
-from refold.errors import Conflict, LogCorrupt, LogTooNew, StoreBusy, StoreError, StoreFull, StoreUnsure
+from refold.errors import (
+    Conflict,
+    LogCorrupt,
+    LogTooNew,
+    StoreBusy,
+    StoreError,
+    StoreFull,
+    StoreReplaced,
+    StoreUnsure,
+)
 from refold.stores import START, Head, Place, SearchHit, Store
 from refold.stores.word_index import rank_with_newest
 
@@ -163,7 +172,7 @@ class SessionLog:
 
     def _raise_failure(self, what: str = "") -> NoReturn:
         error = None if self.failure is None else self.failure.error
-        kind = type(error) if isinstance(error, StoreFull | StoreBusy) else StoreError
+        kind = type(error) if isinstance(error, StoreFull | StoreBusy | StoreReplaced) else StoreError
         raise kind(f"{what}{self.explanation}") from error
 
     def _ask_store(self, call: Callable[[], T], go_on: Callable[[StoreError], T] | None = None) -> T:
@@ -199,7 +208,7 @@ class SessionLog:
         head = self.store.head(session)
         if head is None and self._known is not None:
             what = f"session {session!r} is gone from {self.store.address}"
-            raise StoreError(f"{what}: bring the store back, or open the session again")
+            raise StoreReplaced(f"{what}: bring the store back, or open the session again")
         self._known, self._is_known = head, True
         return head
 

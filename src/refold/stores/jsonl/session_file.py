@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from refold.core.log.entries import AS_WRITTEN, NORMALISED, Entry, bare_name
-from refold.errors import LogCorrupt, StoreError
+from refold.errors import LogCorrupt, StoreError, StoreReplaced
 from refold.stores import START, Head, Place, SessionInfo
 from refold.stores.branch_index import BranchIndex, Extent
 from refold.stores.disk import create_file, lock, map_errors, open_file, sync_folder, write_at_end
@@ -244,9 +244,9 @@ class SessionFile:
             write_end(self.path, self.head)
         return self.head
 
-    def _replaced(self) -> StoreError:
+    def _replaced(self) -> StoreReplaced:
         what = f"{self.path} was deleted or replaced while it was open, nothing was written"
-        return StoreError(f"{what}: read the session again")
+        return StoreReplaced(f"{what}: open the store again")
 
     def _format_append(self, entries: Sequence[Entry], place: Place, now: float) -> Iterator[bytes]:
         """Format the rows of one append: its entries, then the new head."""

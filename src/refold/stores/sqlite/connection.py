@@ -20,7 +20,15 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 from weakref import WeakSet
 
-from refold.errors import LogCorrupt, StoreBusy, StoreError, StoreFull, install_hint, warn_caller
+from refold.errors import (
+    LogCorrupt,
+    StoreBusy,
+    StoreError,
+    StoreFull,
+    StoreReplaced,
+    install_hint,
+    warn_caller,
+)
 from refold.stores import Durability
 from refold.stores.sqlite import driver, files, pages, schema
 from refold.stores.sqlite.driver import Driver, RawConnection, Row
@@ -311,13 +319,13 @@ class Connection:
         raw.execute("COMMIT")
 
     def _require_same_file(self, raw: RawConnection | None = None) -> None:
-        """Raise `StoreError` if the file was deleted or replaced since it was opened."""
+        """Raise `StoreReplaced` if the file was deleted or replaced since it was opened."""
         if files.identify(self.path) == self._identity:
             return
         if raw is not None:
             self._empty_log(raw)
         what = f"{self.path} was deleted or replaced while it was open, nothing was written"
-        raise StoreError(f"{what}: open the store again")
+        raise StoreReplaced(f"{what}: open the store again")
 
     def _empty_log(self, raw: RawConnection) -> None:
         """Empty the write-ahead log of a file that was replaced, or it would be read into the new file.

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from client_bodies import ClaudeCode
 from recording_upstream import LIMIT, answer_json
 
 from forked_program import SERVERS, Forked, run_forked
@@ -70,6 +71,26 @@ def test_settings_come_from_the_file_and_the_environment(tmp_path, upstream):
     with serving(tmp_path, REFOLD_SERVE_PORT="0") as process:
         assert ask(address_in(process.stdout.readline())) == 200
     assert upstream.seen[0].path == "/v1/messages"
+
+
+@pytest.mark.parametrize(("cap", "is_asked"), [("none", True), ("0", False)])
+def test_caps_of_the_file_hold_for_summaries(tmp_path, upstream, cap, is_asked):
+    """The summariser stands behind the address of the upstream too."""
+    line = "" if cap == "none" else f"max_summary_tokens_per_hour = {cap}\n"
+    summariser = f'window = "8k"\nask = "{upstream.url}/v1#small"\n'
+    (tmp_path / "refold.toml").write_text(
+        f'{line}{summariser}[serve]\nport = 0\nupstream_anthropic = "{upstream.url}"\n'
+    )
+    with serving(tmp_path) as process:
+        address = address_in(process.stdout.readline())
+        for steps in (38, 40):
+            request = ClaudeCode(words=300).request(steps)
+            sent = urllib.request.Request(f"{address}/v1/messages", request.bytes, request.headers)
+            with urllib.request.urlopen(sent, timeout=LIMIT) as reply:
+                assert reply.headers["x-refold-fold"] in ("made", "ready")
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(LIMIT) == 0
+    assert ("/v1/chat/completions" in [seen.path for seen in upstream.seen]) is is_asked
 
 
 def test_sigterm_lets_an_open_answer_end(tmp_path, upstream):

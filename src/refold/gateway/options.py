@@ -106,6 +106,8 @@ class HistoryOptions:
     """The window of every model, where the operator knows better."""
     ask: AskTarget = None
     """Who writes summaries; nobody by default."""
+    caps: Mapping[str, Any] = field(default_factory=dict)
+    """What summaries of a session may take, as for `refold.open`."""
     summary_model: tuple[str, ...] = ()
     """Models that write summaries at the caller's upstream with the caller's key, where `ask` is nobody:
     a name, or `openai:NAME` and `anthropic:NAME`."""
@@ -159,6 +161,7 @@ def make_inspector_options(options: GatewayOptions, histories: HistoryOptions) -
         make_policy=histories.make_policy,
         window=histories.window,
         ask=histories.ask,
+        caps=histories.caps,
         token=options.inspect_token,
         read_only=options.inspect_read_only,
         allow_hosts=options.allow_hosts,

@@ -1,9 +1,9 @@
 """What an inspector is told: whose store it shows, where it is reached, and who may look."""
 
 import ipaddress
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 from refold.calls.summariser import AskTarget
 from refold.config.serve_settings import INSPECT_TOKEN_VARIABLE
@@ -35,6 +35,8 @@ class InspectorOptions:
     """The window of every model, where the operator knows better."""
     ask: AskTarget = None
     """Who writes the summaries of folds that are made by hand; nobody by default."""
+    caps: Mapping[str, Any] = field(default_factory=dict)
+    """What summaries of a session may take, as for `refold.open`."""
     token: str = field(default="", repr=False)
     """What the first address holds; a random one by default."""
     read_only: bool = False

@@ -49,7 +49,7 @@ class Scope:
         self.costs: dict[str, tuple[tuple[int, float], float, dict[int, Spent]]] = {}
         """For each session its size and time when its costs were read, since when, and what it spent then."""
         self._sessions = Sessions(
-            store=store, options=self._find_options, max_open=_MOST_OPEN, ask=options.ask
+            store=store, options=self._find_options, max_open=_MOST_OPEN, ask=options.ask, **options.caps
         )
 
     def read(self, name: str) -> StoredSession:

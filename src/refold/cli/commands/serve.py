@@ -166,6 +166,7 @@ def _open_histories(args: Namespace) -> Iterator[HistoryOptions]:
             make_policy=make_policy,
             window=None if window is None else int(window),
             ask=client,
+            caps=settings.caps,
             tenant_secret=os.environ.get(SECRET_VARIABLE, "").strip(),
             **chosen,
         )

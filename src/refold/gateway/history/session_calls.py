@@ -378,6 +378,7 @@ class SessionCalls:
                 options=lambda name: {"ask": self._find_summariser(str(name), wire)},
                 ask_timeout=self.options.fold_seconds * _SHARE_OF_MODEL,
                 background=self.options.ask is not None or bool(self.options.summary_model),
+                **self.options.caps,
                 on_event=None if self.options.tenant_summary_tokens_per_hour is None else self._cap.listen,
             )
             # Of two threads one is the first; the other's has no session yet.

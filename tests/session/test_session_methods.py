@@ -184,6 +184,27 @@ def test_a_head_that_always_moves_is_given_up(memory):
         assert session.say("two") == "#2"
 
 
+def test_a_branch_is_made_although_others_were_faster_a_hundred_times(memory):
+    """Each time it was compared with the log, another program had said something by then."""
+    with opened(store=memory) as session, opened(store=memory) as other:
+        session.prepare([user("one"), reply("two"), user("three")])
+        left, real = iter(range(100)), memory.append
+
+        def be_slow(*args, **options):
+            if options.get("at") is not None and next(left, None) is not None:
+                memory.append = real
+                other.say("faster")
+                memory.append = be_slow
+            return real(*args, **options)
+
+        memory.append = be_slow
+        ready = session.prepare([user("one"), reply("another"), user("four")])
+        memory.append = real
+        assert ready.messages == [user("one"), reply("another"), user("four")]
+        assert next(left, None) is None
+        assert session.view() == ready.messages
+
+
 def test_without_a_model_a_question_is_refused():
     with pytest.raises(RefoldError, match="ask="):
         refuse_question("?")

@@ -39,9 +39,9 @@ from refold.stores import Head, Place
 
 T = TypeVar("T")
 
-MAX_TRIES: Final = 64
-"""Times that an operation is tried again after a conflict. Each conflict means that another process has
-written, so only more than 64 writers at once on one session meet the limit."""
+MAX_TRIES: Final = 1_000
+"""Times that an operation is tried again after a conflict, which says that another process has written. A
+long list that begins a branch takes longer than what five busy writers say: it lost 64 times in a row."""
 VIEW_MARKS: Final[frozenset[Kind]] = MARKS - {"usage", "attempt"}
 """The kinds that a view depends on."""
 _REPORTS: Final[tuple[Kind, ...]] = ("usage", "fold", "unfold", "system")

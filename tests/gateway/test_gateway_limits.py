@@ -327,6 +327,8 @@ def test_a_host_may_be_allowed_with_its_port(upstream, host, status):
 @pytest.mark.parametrize(
     ("name", "word", "advice"),
     [
+        ("allow_internal", "http://vllm.corp", "NAME"),
+        ("allow_internal", "Vllm.Corp", "small letters"),
         ("allow_hosts", "", "NAME"),
         ("allow_hosts", "2001:db8::1", r"\[IPV6\]"),
         ("allow_origins", "", "https://NAME"),

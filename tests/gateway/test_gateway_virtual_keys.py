@@ -179,6 +179,11 @@ def test_a_key_that_left_the_file_is_refused_once_it_is_read_again(gateway, upst
     path.write_text(text.replace(hash_of(ALICE), hash_of("rf-another")))
     gateway.gateway.use(gateway.gateway.options)
     assert play(gateway, request, ("x-api-key", ALICE)).status == 401
+    asked = len(upstream.seen)
+    path.write_text("# nobody for now\n")
+    gateway.gateway.use(gateway.gateway.options)
+    assert play(gateway, request, ("x-api-key", BOB)).status == 401
+    assert len(upstream.seen) == asked, "an upstream without keys would serve it"
 
 
 def test_a_key_may_have_an_upstream_of_its_own(upstream, histories, tmp_path):
@@ -218,6 +223,8 @@ def test_no_key_is_written_down(gateway, histories, tmp_path, caplog):
         (f"[a]\nkey = '{hash_of(ALICE)}'\nopenai = 'NOT_SET'", "the variable NOT_SET is not set"),
         (f"[a]\nkey = '{hash_of(ALICE)}'\nopenai = 'sk-x9'", "the variable that is named there is not set"),
         (f"[a]\nkey = '{hash_of(ALICE)}'\nopenia = 'X'", "nothing called 'openia'"),
+        (f"[a]\nkey = '{hash_of(ALICE)}'\n[b]\nkey = '{hash_of(ALICE)}'", "[a] and [b] have the same key"),
+        (f"[a]\nkey = '{hash_of(ALICE)}'\nupstream_openai = 'x'", "upstream_openai of a is no address"),
         ("a = 1", "must be a table of texts"),
         ("[a", "cannot be read"),
     ],

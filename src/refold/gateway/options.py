@@ -21,6 +21,7 @@ TENANCIES: Final = ("single", "key")
 _HEADER_NAME: Final = re.compile(r"[A-Za-z0-9-]{1,100}")
 _CALLERS: Final = (
     ("allow_hosts", r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(:\d{1,5})?", "NAME, [IPV6] or NAME:PORT alone"),
+    ("allow_internal", r"[a-z0-9._-]+", "a NAME in small letters alone"),
     ("allow_origins", r"null|[a-z][a-z0-9+.-]*://[!-.0-@[-~]+", "https://NAME or https://NAME:PORT alone"),
 )
 """What requests can be called by, and come from: any other word would let in nobody, and say nothing."""
@@ -191,7 +192,7 @@ def check_histories(options: HistoryOptions) -> None:
         return
     for key in read_keys(options.virtual_keys):
         for upstream, address in key.upstreams.items():
-            _check_address(f"upstream_{upstream} of a virtual key", address)
+            _check_address(f"{options.virtual_keys}: upstream_{upstream} of {key.tenant}", address)
     if len(options.tenant_secret) < _LEAST_TOKEN:
         what = "is too short" if options.tenant_secret else "is missing"
         raise RefoldError(

@@ -61,7 +61,13 @@ def read_keys(path: str, environment: Mapping[str, str] = os.environ) -> tuple[V
             tables = tomllib.load(file)
     except (OSError, ValueError) as error:
         raise RefoldError(f"virtual_keys: {path} cannot be read: {error}") from None
-    return tuple(_read_key(f"{path}: [{name}]", name, table, environment) for name, table in tables.items())
+    found: dict[str, str] = {}
+    keys = []
+    for name, table in tables.items():
+        keys.append(_read_key(f"{path}: [{name}]", name, table, environment))
+        if (other := found.setdefault(keys[-1].digest, name)) != name:
+            raise RefoldError(f"{path}: [{other}] and [{name}] have the same key: write one for each")
+    return tuple(keys)
 
 
 def _read_key(source: str, name: str, table: Any, environment: Mapping[str, str]) -> VirtualKey:
@@ -69,7 +75,9 @@ def _read_key(source: str, name: str, table: Any, environment: Mapping[str, str]
     if not isinstance(table, dict) or not all(isinstance(value, str) for value in table.values()):
         raise RefoldError(f"{source} must be a table of texts")
     if unknown := sorted(table.keys() - names):
-        raise RefoldError(f"{source}: there is nothing called {unknown[0]!r}; there are {', '.join(names)}")
+        raise RefoldError(
+            f"{source}: there is nothing called {unknown[0]!r}; there are {', '.join(sorted(names))}"
+        )
     digest = table.get("key", "")
     if len(digest) != 2 * _KEY_BYTES or digest.strip("0123456789abcdef"):
         raise RefoldError(f"{source}: key is no hash: `refold serve --new-key {name}` writes one")

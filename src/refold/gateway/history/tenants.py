@@ -96,6 +96,8 @@ class Tenants:
 
     def find_virtual_key(self, headers: Headers) -> VirtualKey | None:
         """Return the virtual key of a request; None for a provider's own key."""
+        if not self.options.virtual_keys:
+            return None
         return find_virtual_key(headers, self._virtual_keys, self.options.tenant_secret)
 
     def remove_virtual_keys(self, headers: CIMultiDict[str]) -> None:

@@ -44,7 +44,7 @@ def _strip_scheme(value: str) -> str:
 def find_virtual_key(headers: Headers, known: tuple[VirtualKey, ...], secret: str) -> VirtualKey | None:
     """Return the virtual key of a request; None for a provider's own key. Refuses one that is not known."""
     # Behind whatever word: one that is not found goes on to the upstream.
-    words = (word for key in find_sent_keys(headers) for word in key.split()) if known else ()
+    words = (word for key in find_sent_keys(headers) for word in key.split())
     sent = [word for word in words if word.startswith(PREFIX)]
     if not sent:
         return None

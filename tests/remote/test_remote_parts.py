@@ -81,6 +81,13 @@ def test_wrong_use_is_told_at_the_start(command, options, words, capsys, monkeyp
     assert said.err.count("\n") == 1
 
 
+@pytest.mark.parametrize("command", ["rpc", "mcp", "serve"])
+def test_a_wrong_setting_is_told_by_its_own_name(command, capsys, monkeypatch):
+    monkeypatch.setenv("REFOLD_ASK", "cat")
+    assert main([command, "--store", "memory:"]) == 2
+    assert capsys.readouterr().err.startswith("refold: REFOLD_ASK: 'cat' is no address; write ")
+
+
 # -- a store that fails ------------------------------------------------------------------------------------
 
 

@@ -45,7 +45,7 @@ def _read_tokens(value: Any) -> int | None:
 def _read_seconds(value: Any) -> float:
     text = str(value).strip()
     if isinstance(value, bool) or not re.fullmatch(r"[0-9]{1,6}(\.[0-9]{1,3})?", text) or float(text) <= 0:
-        raise FormatError("must be a number of seconds above 0")
+        raise FormatError("must be a number of seconds above 0, such as 30 or 2.5")
     return float(text)
 
 

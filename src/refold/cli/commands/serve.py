@@ -157,7 +157,7 @@ def _open_histories(args: Namespace) -> Iterator[HistoryOptions]:
     def make_policy(name: str) -> Policy:
         return config.apply_settings(presets.get(name, **settings.knobs_of(name)), settings)
 
-    client = open_summariser(args.ask if args.ask is not None else settings.ask)
+    client = open_summariser(args, settings)
     chosen = {name: settings.serve[name] for name in _OF_HISTORIES if name in settings.serve}
     try:
         yield HistoryOptions(

@@ -41,7 +41,7 @@ def open_remote(args: Namespace) -> Iterator[tuple[Store, Defaults]]:
     if policy is not None:
         refuse_unknown_policy(policy, "--policy" if args.policy else settings.sources["policy"])
     with ExitStack() as stack:
-        client = open_summariser(args.ask if args.ask is not None else settings.ask)
+        client = open_summariser(args, settings)
         if client is not None:
             stack.callback(client.close)
         defaults = Defaults(
@@ -56,15 +56,18 @@ def open_remote(args: Namespace) -> Iterator[tuple[Store, Defaults]]:
         yield stack.enter_context(closing(open_store(store_address(args)))), defaults
 
 
-def open_summariser(address: str | None) -> Client | None:
+def open_summariser(args: Namespace, settings: config.Settings) -> Client | None:
     """Return the client that summarises; a program cannot, because its output would mix with the protocol."""
+    address, source = args.ask, "--ask"
+    if address is None:
+        address, source = settings.ask, settings.sources.get("ask", "ask")
     if address is None or address.strip() == NOBODY:
         return None
     if not is_address(address):
         raise WrongUse(
-            f"--ask: {address!r} is no address; write anthropic:MODEL, http://HOST/v1#MODEL or local"
+            f"{source}: {address!r} is no address; write anthropic:MODEL, http://HOST/v1#MODEL or local"
         )
     try:
         return open_client(address)
     except RefoldError as error:
-        raise WrongUse(f"--ask: {error}") from None
+        raise WrongUse(f"{source}: {error}") from None

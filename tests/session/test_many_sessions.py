@@ -6,6 +6,7 @@ import threading
 import pytest
 
 import refold
+from refold.errors import StoreFull
 from refold.stores import open_store
 
 
@@ -75,6 +76,67 @@ def test_a_file_is_closed_with_the_sessions(tmp_path):
         sessions.get("a").say("hi")
     with refold.Sessions(store=tmp_path / "talks.db") as sessions:
         assert len(sessions.get("a").view()) == 1
+
+
+class Failing:
+    """A store whose appends to these sessions fail."""
+
+    def __init__(self):
+        self.inner, self.names = open_store("memory:"), set()
+
+    def __getattr__(self, name):
+        return getattr(self.inner, name)
+
+    def append(self, session, *args, **options):
+        if session in self.names:
+            raise StoreFull("no room left")
+        return self.inner.append(session, *args, **options)
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+@pytest.mark.filterwarnings("ignore::refold.errors.RefoldWarning")
+def test_a_session_that_cannot_be_stored_keeps_no_other_one_from_it(is_async):
+    """What waits in the others is stored when all are closed, and the error is raised then."""
+    store = Failing()
+
+    async def go():
+        sessions = refold.Sessions(store=store)
+        store.names = {"ann", "bob", "eve"}
+        for name in ("ann", "bob", "eve"):
+            said = [{"role": "user", "content": f"hi from {name}"}]
+            if is_async:
+                await (await sessions.aget(name)).prepare(said)
+            else:
+                sessions.get(name).prepare(said)
+        store.names = {"ann"}
+        with pytest.raises(StoreFull, match="no room left"):
+            await sessions.aclose() if is_async else sessions.close()
+
+    asyncio.run(go())
+    assert {info.name for info in store.sessions()} == {"bob", "eve"}
+
+
+@pytest.mark.filterwarnings("ignore::refold.errors.RefoldWarning")
+def test_a_session_whose_messages_wait_in_memory_stays_open():
+    """Another one is asked for while the store fails: nothing is lost, and nothing is raised."""
+    store = Failing()
+    sessions = refold.Sessions(store=store, max_open=2)
+    store.names = {"ann"}
+    sessions.get("ann").prepare([{"role": "user", "content": "hi"}])
+    for name in ("bob", "eve", "joe"):
+        sessions.get(name).say("hello")
+    assert sessions.get("ann").unsaved == 1
+    assert len(sessions) == 2
+    store.names = {"ann", "kim", "tom", "lea", "max"}
+    for name in ("kim", "tom"):
+        sessions.get(name).prepare([{"role": "user", "content": "hi"}])
+    assert len(sessions) == 3, "all wait, and each is held"
+    sessions.get("lea").prepare([{"role": "user", "content": "hi"}])
+    with pytest.raises(StoreFull):  # as many again, and no more
+        sessions.get("max")
+    store.names = set()
+    sessions.close()
+    assert {info.name for info in store.sessions()} == {"bob", "eve", "joe", "kim", "tom", "lea"}
 
 
 @pytest.mark.parametrize("limit", [0, -1, True, "many", 1.5])

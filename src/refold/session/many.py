@@ -10,6 +10,7 @@ import os
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from contextlib import AsyncExitStack, ExitStack
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar
@@ -136,8 +137,13 @@ class Sessions:
                 if self._on_event is not None:
                     known[place].subscribe(self._on_event)
             known.move_to_end(place)
-            unused = known.popitem(last=False)[1] if len(known) > self._max_open else None
-            return known[place], unused
+            if len(known) <= self._max_open:
+                return known[place], None
+            # While the store fails, those whose messages wait in memory stay longer.
+            stored = (at for at, one in known.items() if not one.unsaved and at != place)
+            oldest = next(iter(known)) if len(known) > 2 * self._max_open else None
+            unused = next(stored, oldest)
+            return known[place], None if unused is None else known.pop(unused)
 
     def find(
         self,
@@ -171,22 +177,20 @@ class Sessions:
         """Close the sessions that were got by `get`, and the store if this object opened it."""
         with self._lock:
             sessions, self._open = list(self._open.values()), OrderedDict()
-        try:
-            for session in sessions:
-                session.close()
-        finally:
+        with ExitStack() as closing:  # one that cannot store what waits must not keep the others from it
             if self._owns_store:
-                self.store.close()
+                closing.callback(self.store.close)
+            for session in sessions:
+                closing.callback(session.close)
 
     async def aclose(self) -> None:
         """Close the sessions of the event loop, then do as `close`."""
         with self._lock:
             sessions, self._open_async = list(self._open_async.values()), OrderedDict()
-        try:
+        async with AsyncExitStack() as closing:
+            closing.callback(self.close)
             for session in sessions:
-                await session.close()
-        finally:
-            self.close()
+                closing.push_async_callback(session.close)
 
     def __len__(self) -> int:
         return len(self._open) + len(self._open_async)

@@ -151,7 +151,7 @@ class SessionCalls:
             try:
                 sessions.close()
             except StoreError as error:
-                _LOGGER.warning("messages were not stored (%s)", describe_fault(error))
+                _LOGGER.warning("messages were not stored: %s", error)  # it names places, and no text
         if self._store is not None and self._store is not self.options.store:
             self._store.close()
 

@@ -80,16 +80,24 @@ def has_passed(result: Mapping[str, Any]) -> bool:
     return has_run and not any(part["failed"] for part in parts)
 
 
-def replace_overhead(known: Mapping[str, Any], measured: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a run with the costs that another run of the same version has measured alone."""
-    if known.get("version") != measured["version"]:
-        raise RuntimeError(f"run the whole suite with version {measured['version']} first")
-    if not has_passed(measured):
-        raise RuntimeError(f"the cost of a turn was not measured: {sum_up(measured)}")
-    cases = {name: dict(case) for name, case in known["cases"].items()}
-    for name, case in measured["cases"].items():
-        cases[name] |= {figure: value for figure, value in case.items() if figure.endswith("_ms")}
-    return {**known, "cases": cases, "overhead_load": measured["load"]}
+def split_costs(result: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+    """Return a run without its costs, and those of each case with the version and the load of the machine."""
+    cases: dict[str, Any] = {}
+    costs: dict[str, dict[str, Any]] = {}
+    for name, case in result["cases"].items():
+        measured = {"load", *(figure for figure in case if figure.endswith("_ms"))}
+        figures = {figure: value for figure, value in case.items() if figure in measured}
+        cases[name] = {figure: value for figure, value in case.items() if figure not in figures}
+        costs |= {name: {"version": result["version"], **figures}} if figures else {}
+    return {**result, "cases": cases}, costs
+
+
+def choose_costs(
+    known: Mapping[str, Any], measured: Mapping[str, Mapping[str, Any]]
+) -> dict[str, Mapping[str, Any]]:
+    """Return the cost of each case: the new one, or the known one where the machine was busy this time."""
+    quiet = {name: cost for name, cost in measured.items() if cost["load"] <= MOST_LOAD}
+    return {**known, **quiet}
 
 
 def write_matrix(results: Mapping[str, Any]) -> str:
@@ -101,12 +109,11 @@ def write_matrix(results: Mapping[str, Any]) -> str:
         newest = runs.get("newest") or {}
         known = [runs[age]["version"] for age in ("oldest", "newest") if age in runs]
         versions = " to ".join(dict.fromkeys(known))
-        for case in newest.get("cases", {}).values():
+        for place, case in newest.get("cases", {}).items():
             if case.get("package") not in (None, "", adapter):  # that row is in the run of its own library
                 continue
             cells = [_write_cell(case["checks"].get(check), notes) for check in COLUMNS]
-            load = newest.get("overhead_load", newest.get("load", MOST_LOAD + 1))
-            overhead = _write_overhead(case) if load <= MOST_LOAD else "-"
+            overhead = _write_cost(runs.get("costs", {}).get(place), newest["version"], notes)
             page = str(case.get("page") or "").replace("docs/", "../")
             title = case.get("name") or adapter
             name = f"{f'[{title}]({page})' if page.startswith('../') else title} ({case.get('wire', '')})"
@@ -115,12 +122,14 @@ def write_matrix(results: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _write_overhead(case: Mapping[str, Any]) -> str:
+def _write_cost(cost: Mapping[str, Any] | None, version: str, notes: list[str]) -> str:
     """Return what Refold adds to a turn, and in brackets how much of it the store takes."""
-    if "overhead_ms" not in case:
+    if not cost:
         return "-"
-    store = f" ({case['store_ms']:.1f})" if "store_ms" in case else ""
-    return f"{case['overhead_ms']:.1f} ms{store}"
+    store = f" ({cost['store_ms']:.1f})" if "store_ms" in cost else ""
+    old = f"measured with version {cost['version']}, at a load of {cost['load']}"
+    note = f", see {_number(old, notes)}" if cost["version"] != version else ""
+    return f"{cost['overhead_ms']:.1f} ms{store}{note}"
 
 
 def _write_cell(check: Mapping[str, Any] | None, notes: list[str]) -> str:
@@ -128,14 +137,16 @@ def _write_cell(check: Mapping[str, Any] | None, notes: list[str]) -> str:
         return "-"
     if check["failed"]:
         return "no"
-    numbers: list[str] = []
-    for skipped in check["skipped"]:
-        reason = skipped["reason"].removeprefix("Skipped: ")
-        if reason not in notes:
-            notes.append(reason)
-        numbers.append(str(notes.index(reason) + 1))
+    numbers = [_number(skipped["reason"].removeprefix("Skipped: "), notes) for skipped in check["skipped"]]
     word = "yes" if check["passed"] else "no"
     return word + (f" ({', '.join(dict.fromkeys(numbers))})" if numbers else "")
+
+
+def _number(note: str, notes: list[str]) -> str:
+    """Return the number of a note below the table, where it is added if it is new."""
+    if note not in notes:
+        notes.append(note)
+    return str(notes.index(note) + 1)
 
 
 def replace_between(text: str, new: str) -> str:

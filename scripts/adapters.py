@@ -28,10 +28,11 @@ from time import monotonic
 from typing import Any, Final
 
 from adapter_results import (
+    choose_costs,
     has_passed,
     read_report,
     replace_between,
-    replace_overhead,
+    split_costs,
     sum_up,
     write_matrix,
 )
@@ -264,7 +265,7 @@ def run_suite(adapter: Adapter, python: Path, *, full: bool, chosen: str = "") -
     )
     python_version, seconds = ".".join(map(str, sys.version_info[:2])), round(monotonic() - started)
     tail = done.stdout[-4000:] if done.returncode else ""
-    load = round(os.getloadavg()[0], 1)  # CPU times are only worth something on a machine that is idle
+    load = round(os.getloadavg()[0], 1)
     about = {"version": version.strip(), "python": python_version, "seconds": seconds, "load": load}
     return {**about, **result, "tail": tail}
 
@@ -272,12 +273,12 @@ def run_suite(adapter: Adapter, python: Path, *, full: bool, chosen: str = "") -
 def merge(
     results: dict[str, Any], name: str, result: Mapping[str, Any], options: Namespace
 ) -> dict[str, Any]:
-    """Put the result of a run in its place, and return all results."""
+    """Put the result of a run in its place, its costs beside it, and return all results."""
     runs = results.setdefault(name, {})
-    if options.overhead:
-        runs["newest"] = replace_overhead(runs.get("newest", {}), result)
-    else:
-        runs["oldest" if options.oldest else "newest"] = result
+    run, costs = split_costs(result)
+    if not options.overhead:
+        runs["oldest" if options.oldest else "newest"] = run
+    runs["costs"] = choose_costs(runs.get("costs", {}), costs)
     return results
 
 

@@ -6,6 +6,7 @@ Refold takes. So the calls are what is published; the difference stands beside t
 
 import gc
 import inspect
+import os
 import statistics
 import threading
 import time
@@ -93,7 +94,7 @@ class Stopwatch:
 def measure_turns(case: Case, url: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, float]:
     """Return medians in milliseconds: of Refold's calls, of its writes in them, and of turns without and with.
 
-    The turns of both agents come one after the other, so that each meets the machine in the same state.
+    And the load of the machine in this minute: what was measured on a busy one is not published. The turns of both agents come one after the other, so that each meets the machine in the same state.
     """
     calls, writes = Stopwatch(), Stopwatch()
     with closing(refold.open_store(f"sqlite:{folder / 'a.db'}")) as store:
@@ -124,4 +125,5 @@ def measure_turns(case: Case, url: str, folder: Path, monkeypatch: pytest.Monkey
         with_refold.close()
     measured = {"overhead_ms": own[calls], "store_ms": own[writes]}
     measured |= {"turn_ms": whole[plain], "turn_with_refold_ms": whole[with_refold]}
-    return {name: round(statistics.median(times[first:]) * 1000, 2) for name, times in measured.items()}
+    figures = {name: round(statistics.median(times[first:]) * 1000, 2) for name, times in measured.items()}
+    return {**figures, "load": round(os.getloadavg()[0], 1)}

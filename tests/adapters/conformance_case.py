@@ -25,9 +25,10 @@ of that agent.
 import json
 import re
 from base64 import b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import Any, NamedTuple
 
 import pytest
@@ -134,6 +135,13 @@ def _read_result(result: Any) -> str:
     # Gemini wraps a text into an object, and frameworks choose its key
     found = json.loads(text) if text.startswith("{") else text
     return str(next(iter(found.values()), "")) if isinstance(found, dict) else text
+
+
+def write_json(path: Path, value: Any, default: Callable[[Any], Any] | None = None) -> None:
+    """Write a file whole: two turns at once write the same one, and a kill may come at any moment."""
+    with NamedTemporaryFile("w", dir=path.parent, delete=False) as part:
+        json.dump(value, part, default=default)
+    Path(part.name).replace(path)
 
 
 def mask(value: Any, *keys: str) -> Any:

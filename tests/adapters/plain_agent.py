@@ -2,7 +2,7 @@
 
 import json
 
-from conformance_case import MODEL, SYSTEM, Agent, look, mask, need, outline
+from conformance_case import MODEL, SYSTEM, Agent, look, mask, need, outline, write_json
 
 need("openai", extra="adapters-test")
 
@@ -118,7 +118,7 @@ class PlainAgent(Agent):
         return json.loads(file.read_text()) if file.exists() else []
 
     def save(self, key, history):
-        (self.setup.folder / f"{key}.json").write_text(json.dumps(history))
+        write_json(self.setup.folder / f"{key}.json", history)
 
 
 def join(chunks):

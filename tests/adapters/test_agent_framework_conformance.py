@@ -5,7 +5,7 @@ from typing import ClassVar
 
 import pytest
 from conformance import Conformance
-from conformance_case import MODEL, SYSTEM, Agent, Case, Line, look, mask, need, outline
+from conformance_case import MODEL, SYSTEM, Agent, Case, Line, look, mask, need, outline, write_json
 
 need("agent_framework", "agent_framework_openai", extra="agent-framework")
 
@@ -94,7 +94,7 @@ class FrameworkCaseAgent(Agent):
         return AgentSession.from_dict(json.loads(self._file(key).read_text()))
 
     def _save(self, key, session):
-        self._file(key).write_text(json.dumps(session.to_dict()))
+        write_json(self._file(key), session.to_dict())
 
     def _find_messages(self, session):
         return next((state["messages"] for state in session.state.values() if "messages" in state), [])

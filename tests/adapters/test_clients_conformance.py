@@ -7,7 +7,7 @@ import asyncio
 import json
 
 from conformance import Conformance
-from conformance_case import MODEL, SYSTEM, Agent, Case, look, mask, need, outline
+from conformance_case import MODEL, SYSTEM, Agent, Case, look, mask, need, outline, write_json
 
 need("openai", extra="openai")
 need("anthropic", extra="anthropic")
@@ -118,7 +118,7 @@ class ClientAgent(Agent):
 
     def save(self, key, history):
         self.setup.folder.mkdir(parents=True, exist_ok=True)
-        (self.setup.folder / f"{key}.json").write_text(json.dumps(history, default=_dump))
+        write_json(self.setup.folder / f"{key}.json", history, default=_dump)
 
     def close(self):
         for (_, kind), client in self.clients.items():

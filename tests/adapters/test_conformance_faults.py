@@ -1,7 +1,8 @@
 """The conformance suite finds faults: a broken agent fails the check that is about it; a sound one passes it."""
 
 import inspect
-from contextlib import ExitStack
+import json
+from contextlib import ExitStack, closing
 
 import pytest
 from conformance import HUGE, Conformance
@@ -172,3 +173,15 @@ def test_a_broken_agent_is_found(agent, check, tmp_path):
     """By an assertion, by an error that did not come, or by one that should not have come."""
     with pytest.raises((AssertionError, pytest.fail.Exception, openai.BadRequestError, RuntimeError)):
         run_check(agent, check, tmp_path)
+
+
+def test_a_history_is_written_whole(tmp_path):
+    """A turn that reads while another one writes has the old history, and not the beginning of the new one."""
+    case = FaultyCase(PlainAgent)
+    with Provider(limit=HUGE) as provider, closing(Running(case, provider, tmp_path)) as running:
+        running.turn("k", "NOTOOL")
+        before = (tmp_path / "k.json").read_text()
+        with (tmp_path / "k.json").open() as reader:
+            running.turn("k", "NOTOOL")
+            assert reader.read() == before
+        assert len(json.loads((tmp_path / "k.json").read_text())) > len(json.loads(before))

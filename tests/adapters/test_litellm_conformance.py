@@ -7,7 +7,7 @@ import os
 os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # LiteLLM fetches a table otherwise
 
 from conformance import Conformance
-from conformance_case import MODEL, SYSTEM, Agent, Case, look, mask, need, outline
+from conformance_case import MODEL, SYSTEM, Agent, Case, look, mask, need, outline, write_json
 
 need("litellm", extra="litellm")
 
@@ -122,7 +122,7 @@ class LiteLLMAgent(Agent):
 
     def save(self, key, history):
         self.setup.folder.mkdir(parents=True, exist_ok=True)
-        (self.setup.folder / f"{key}.json").write_text(json.dumps(history, default=_dump))
+        write_json(self.setup.folder / f"{key}.json", history, default=_dump)
 
     def close(self):
         if self.adapter is not None:

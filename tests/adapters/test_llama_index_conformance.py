@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import pytest
 from conformance import Conformance
-from conformance_case import MODEL, SYSTEM, Agent, Case, Line, Setup, look, mask, need, outline
+from conformance_case import MODEL, SYSTEM, Agent, Case, Line, Setup, look, mask, need, outline, write_json
 
 need("llama_index.core", "llama_index.llms.openai", extra="llama-index")
 
@@ -55,7 +55,7 @@ class LlamaIndexAgent(Agent):
                 pass
         result = await handler
         self._save(key, memory.get_all())
-        self._path(f"{key}.context").write_text(json.dumps(context.to_dict(serializer=JsonSerializer())))
+        write_json(self._path(f"{key}.context"), context.to_dict(serializer=JsonSerializer()))
         return str(result)
 
     def history(self, key):
@@ -105,7 +105,7 @@ class LlamaIndexAgent(Agent):
         )
 
     def _save(self, key, messages):
-        self._path(key).write_text(json.dumps([message.model_dump(mode="json") for message in messages]))
+        write_json(self._path(key), [message.model_dump(mode="json") for message in messages])
 
     def _load_context(self, agent, key):
         path = self._path(f"{key}.context")

@@ -1,7 +1,7 @@
 """Build the table of wire kinds from the types of the providers' SDKs; reads types only, sends nothing.
 
     python -m venv /tmp/sdks
-    /tmp/sdks/bin/pip install anthropic==2.8.0 openai==3.49.0 google-genai==3.1.0 botocore==1.44.0
+    /tmp/sdks/bin/pip install anthropic==2.10.0 openai==3.51.0 google-genai==3.3.0 botocore==1.44.3
     /tmp/sdks/bin/python scripts/build_wire_kinds.py             write the table
     /tmp/sdks/bin/python scripts/build_wire_kinds.py --check     write nothing; exit 1 if the table is old
 
@@ -23,12 +23,12 @@ from typing import Any, Final, Literal
 
 TABLE: Final = Path(__file__).resolve().parent.parent / "src/refold/formats/shared/data/wire_kinds.json"
 SDKS: Final = {
-    "anthropic": ("anthropic", "2.8.0"),
-    "converse": ("botocore", "1.44.0"),
-    "gemini": ("google-genai", "3.1.0"),
-    "interactions": ("google-genai", "3.1.0"),
-    "openai": ("openai", "3.49.0"),
-    "responses": ("openai", "3.49.0"),
+    "anthropic": ("anthropic", "2.10.0"),
+    "converse": ("botocore", "1.44.3"),
+    "gemini": ("google-genai", "3.3.0"),
+    "interactions": ("google-genai", "3.3.0"),
+    "openai": ("openai", "3.51.0"),
+    "responses": ("openai", "3.51.0"),
 }
 """The package whose types describe each wire, and the version that the table was built from."""
 CONVERSE_MODEL: Final = "botocore/data/bedrock-runtime/2023-09-30/service-2.json.gz"

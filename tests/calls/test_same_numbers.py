@@ -78,3 +78,37 @@ def test_a_session_folds_where_measure_says(model, window):
                 messages.append({"role": ("user", "assistant")[len(messages) % 2], "content": content})
                 measured = refold.measure(messages, **options)
                 assert bool(session.prepare(messages).fold) == measured.should_compact
+
+
+def read_files(count, words):
+    """Files that are known by an id alone: together they are taken for half of the room at most."""
+    done = []
+    for n in range(count):
+        file = {"type": "file", "file": {"file_id": f"file-{n}"}}
+        done.append({"role": "user", "content": [{"type": "text", "text": f"Read file {n}. " * words}, file]})
+        done.append({"role": "assistant", "content": f"File {n} says alpha and beta. " * words})
+    return [*done, {"role": "user", "content": "And now?"}]
+
+
+@pytest.mark.few_values(6)
+@pytest.mark.parametrize("words", [100, 1_000])
+@pytest.mark.parametrize("count", [2, 8, 16])
+@pytest.mark.parametrize("policy", presets.names())
+def test_an_outcome_says_what_is_measured_of_files_of_unknown_size(policy, count, words):
+    talk, options = read_files(count, words), {"window": "64k", "policy": policy}
+    outcome = refold.compact(
+        talk, force=True, ask=lambda _: "The files were read one by one. " * 9, **options
+    )
+    assert outcome.used_after == refold.measure(outcome.messages, **options).used
+    assert outcome.fits == (outcome.used_after <= outcome.budget.room)
+    with refold.open("t", store="memory:", **options) as session:
+        session.say(talk)
+        outcome = session.compact()
+        assert outcome.used_after == session.budget().used == refold.measure(session.view(), **options).used
+
+
+def test_an_outcome_names_what_files_of_unknown_size_count_for_where_fewer_are_left():
+    outcome = refold.compact(read_files(8, 1_000), window="64k")
+    assert outcome.compacted
+    assert not outcome.met_target
+    assert "files of unknown size count for" in outcome.reason

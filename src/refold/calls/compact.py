@@ -5,7 +5,7 @@ The work is a generator that yields questions; `compact` answers them one by one
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from refold.arguments import Seconds, check_arguments
@@ -34,6 +34,7 @@ from refold.core.compaction.pipeline import Result, select_arrival, shrink
 from refold.core.compaction.policy import Policy
 from refold.core.messages.message import Message
 from refold.core.messages.normalize import normalize
+from refold.core.messages.unread import count_read
 from refold.errors import DoesNotFit, FormatError, RefoldError
 
 
@@ -223,6 +224,7 @@ def compaction_flow(conversation: Conversation, options: CompactionOptions) -> F
     # Half of the history is a wish of ours, which nobody named: it is no failure to miss it.
     wanted = None if task.tells and not task.due else goal
     why = explain_result(conversation, result, wanted, least, most)
+    result, why = _recount_guesses(conversation, result, why)
     return make_outcome(conversation, result, why, trigger=trigger, goal=goal, least=least, most=most)
 
 
@@ -259,3 +261,13 @@ def _limit_on_arrival(
     task = build_task(conversation, options, None)
     limited = yield from shrink(task, stages, orphans=policy.orphans, missing=policy.missing)
     return limited if any(report.accepted for report in limited.reports) else untouched
+
+
+def _recount_guesses(conversation: Conversation, result: Result, why: str) -> tuple[Result, str]:
+    """Count what stages have left as that is measured: fewer guesses count for more each."""
+    counter, messages = conversation.counter_for(result.messages), result.messages
+    if counter.guess == conversation.counter.guess:
+        return result, why
+    tokens = counter.total(count_read(messages, counter.sizes(messages)))
+    more = f"{tokens - result.tokens:,} tokens more where fewer are left"
+    return replace(result, tokens=tokens), f"{why}; files of unknown size count for {more}"

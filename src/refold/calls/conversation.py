@@ -5,7 +5,7 @@ asks no model.
 """
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import ceil
 from numbers import Real
@@ -76,6 +76,8 @@ class Conversation:
     """How the provider counts a compacted context."""
     binds_thinking: bool = False
     """True if the model refuses thinking behind a prefix that has changed."""
+    bounds_guesses: bool = True
+    """True if what nobody can read counts for half of the room at most; a report may tell what it takes."""
     index: HistoryIndex = field(default=None, compare=False, repr=False)  # type: ignore[assignment]
     """The tool links and legal cuts of the messages, computed at their first use; the task takes it over."""
     found: Findings = field(default_factory=Findings, compare=False, repr=False)
@@ -84,6 +86,13 @@ class Conversation:
     def __post_init__(self) -> None:
         if self.index is None or self.index.messages is not self.messages:
             object.__setattr__(self, "index", HistoryIndex(self.messages))
+
+    def counter_for(self, messages: Iterable[Message]) -> Counter:
+        """Return the counter that measures these messages alone: fewer guesses count for more each."""
+        if not self.bounds_guesses or self.counter.guess == 1.0:
+            return self.counter
+        guessed = sum(map(count_guessed, messages))
+        return replace(self.counter, guess=1.0).bound_guesses(guessed, self.budget.room)
 
 
 def read_conversation(messages: Sequence[Any], options: MeasureOptions | None = None) -> Conversation:

@@ -217,6 +217,7 @@ def to_conversation(
         sound=loaded.sound is not None,
         calibration=calibration,
         binds_thinking=loaded.bound.thinking is not None,
+        bounds_guesses=report is None and not refused,
         found=loaded.found,
     )
 

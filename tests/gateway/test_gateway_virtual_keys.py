@@ -186,6 +186,17 @@ def test_a_key_that_left_the_file_is_refused_once_it_is_read_again(gateway, upst
     assert len(upstream.seen) == asked, "an upstream without keys would serve it"
 
 
+def test_the_last_key_that_leaves_the_file_is_refused_as_well(gateway, upstream, tmp_path):
+    """It does not go on to the upstream as if it were a provider's own."""
+    write_keys(tmp_path).write_text("")
+    gateway.gateway.use(gateway.gateway.options)
+    for header in (("x-api-key", ALICE), ("Authorization", f"Bearer {ALICE}")):
+        answer = play(gateway, ClaudeCode().request(3), header)
+        assert (answer.status, answer.header("x-refold-error")) == (401, "key")
+    assert not upstream.seen
+    assert play(gateway, ClaudeCode().request(3), ("x-api-key", "sk-their-own")).status == 200
+
+
 def test_a_key_may_have_an_upstream_of_its_own(upstream, histories, tmp_path):
     with running_upstream() as other:
         more = f'upstream_anthropic = "{other.url}"\n'

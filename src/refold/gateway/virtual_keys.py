@@ -60,7 +60,8 @@ def read_keys(path: str, environment: Mapping[str, str] = os.environ) -> tuple[V
         with open(path, "rb") as file:  # noqa: PTH123  # one call less
             tables = tomllib.load(file)
     except (OSError, ValueError) as error:
-        raise RefoldError(f"virtual_keys: {path} cannot be read: {error}") from None
+        why = getattr(error, "strerror", None) or error
+        raise RefoldError(f"virtual_keys: {path} cannot be read: {why}") from None
     found: dict[str, str] = {}
     keys = []
     for name, table in tables.items():

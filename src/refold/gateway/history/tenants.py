@@ -96,7 +96,7 @@ class Tenants:
 
     def find_virtual_key(self, headers: Headers) -> VirtualKey | None:
         """Return the virtual key of a request; None for a provider's own key."""
-        if not self.options.virtual_keys:
+        if not self.options.virtual_keys:  # a file that has become empty refuses every one
             return None
         return find_virtual_key(headers, self._virtual_keys, self.options.tenant_secret)
 

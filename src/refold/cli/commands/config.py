@@ -14,7 +14,6 @@ from refold.cli.options.common import add_output_options
 from refold.cli.options.knobs import refuse_unknown_policy
 from refold.cli.output.encoding import dumps
 from refold.cli.output.screen import Screen, Style
-from refold.cli.output.text import align_columns
 from refold.config import settings as config
 from refold.config.serve_settings import SERVE_SETTINGS, VARIABLE
 from refold.config.values import SETTINGS, hide_password
@@ -162,9 +161,10 @@ def _show_settings(rows: Mapping[str, dict[str, Any]], settings: config.Settings
     for name, window in settings.windows.items():
         cells.append([f"windows.{name}", _format_window(window), settings.sources["windows"]])
     screen.line()
-    for number, (line, cell) in enumerate(zip(align_columns(cells, "lll"), cells, strict=True)):
+    for number, (lines, cell) in enumerate(zip(screen.layout(cells, "lll"), cells, strict=True)):
         style: Style = "bold" if number == 0 else "dim" if cell[2] == DEFAULT else "plain"
-        screen.line(screen.paint(line, style))
+        for line in lines:
+            screen.line(screen.paint(line, style))
     screen.line()
     keys = ", ".join(name for name in KEYS if os.environ.get(name)) or "none"
     screen.line(f"keys: {keys} (from the environment alone; never shown)")

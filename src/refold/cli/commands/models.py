@@ -12,7 +12,6 @@ from refold.cli.options.common import STORE_HELP, add_output_options
 from refold.cli.options.knobs import make_policy
 from refold.cli.output.encoding import to_data
 from refold.cli.output.screen import Screen
-from refold.cli.output.text import align_columns
 from refold.config import settings as config
 from refold.config.settings import Settings
 from refold.core.models.windows import Window, builtin_table, suggest_models
@@ -134,8 +133,7 @@ def _show_window(name: str, window: Window, how: str, screen: Screen) -> None:
     title = _title(window)
     arrow = f" → {title}" if title not in {"", name} else ""
     screen.line(screen.paint(screen.short(name, 60), "bold") + arrow)
-    for line in align_columns(rows, "ll"):
-        screen.line(f"  {line}")
+    screen.table(rows, "ll", indent="  ", head=False)
 
 
 def _row(window: Window) -> list[str]:

@@ -123,18 +123,16 @@ class Screen:
         laid: list[list[str]] = [[] for _ in rows]
         for start, end in split_columns(rows, room, LAST_WIDTH):
             letters, set_in = align[start:end], " " * SET_IN if start else ""
-            front = align_columns([row[start : end - 1] for row in rows], letters[:-1], padded=True)
-            front = [f"{set_in}{line}{'  ' if line else ''}" for line in front]
-            if end < len(align) or letters[-1] == "r":
-                front = [set_in] * len(rows)
-                ends = [[line] for line in align_columns([row[start:end] for row in rows], letters)]
-            else:
-                left = max(LAST_WIDTH, room - width_of(front[0]))
-                cut = letters[-1] == "L"
-                ends = [[self.short(row[-1], left)] if cut else wrap_words(row[-1], left) for row in rows]
-            for lines, begun, pieces in zip(laid, front, ends, strict=True):
-                lines.append(f"{begun}{pieces[0]}".rstrip())
-                lines += [" " * width_of(begun) + piece for piece in pieces[1:]]
+            is_last = end == len(align) and letters[-1] != "r"
+            cells = [row[start : end - is_last] for row in rows]
+            fronts = align_columns(cells, letters[: end - start - is_last], padded=is_last)
+            fronts = [f"{set_in}{line}{'  ' if is_last and line else ''}" for line in fronts]
+            left = max(LAST_WIDTH, room - width_of(fronts[0]))
+            for lines, front, row in zip(laid, fronts, rows, strict=True):
+                words = row[-1] if is_last else ""
+                first, *more = [self.short(words, left)] if letters[-1] == "L" else wrap_words(words, left)
+                lines.append(f"{front}{first}".rstrip())
+                lines += [" " * width_of(front) + piece for piece in more]
         return [[line for line in lines if line] for lines in laid]
 
     def headline(self, name: str, facts: Sequence[str]) -> None:

@@ -47,6 +47,12 @@ class StoppableStore:
         return call
 
 
+def count_unsaved(gateway):
+    """What an operator reads in /metrics."""
+    lines = send(gateway, "GET", "/metrics").body.decode().splitlines()
+    return float(next(line.split()[1] for line in lines if line.startswith("refold_gateway_unsaved_")))
+
+
 @pytest.fixture
 def store():
     return StoppableStore()
@@ -116,11 +122,13 @@ def test_only_the_first_request_waits_for_a_store_that_others_hold(upstream, sto
     with running_gateway(upstream, HistoryOptions(store=store)) as gateway:
         for client in clients[:6]:
             play_request(gateway, client.request(2))
+        assert count_unsaved(gateway) == 0
         store.is_held, store.written = True, []
         for steps in (3, 4, 5):
             for client in reversed(clients):
                 play_request(gateway, client.request(steps))
         assert store.written[0] == "append"
+        assert count_unsaved(gateway) >= 6 * 2
         assert len(store.written) < len(clients) / 2
         store.is_held = False
         new = clients[6].request(6)

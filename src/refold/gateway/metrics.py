@@ -41,6 +41,11 @@ class Metrics:
         self.open = Gauge(
             "refold_gateway_open_requests", "Requests that are being answered.", registry=self.registry
         )
+        self.unsaved = Gauge(
+            "refold_gateway_unsaved_messages",
+            "Messages that only wait in memory, because the store fails.",
+            registry=self.registry,
+        )
         self.first_byte = Histogram(
             "refold_gateway_first_byte_seconds",
             "Seconds from a request's headers to the headers of the upstream's answer.",

@@ -79,6 +79,7 @@ class Gateway:
             if self._history_options is not None:
                 histories = self._history_options = self._open_memory(self._history_options, opened)
                 self._tenants = Tenants(histories)
+                self.metrics.unsaved.set_function(self._tenants.count_unsaved)
                 opened.push_async_callback(self._tenants.close)
                 await self._tenants.is_ready()
             self._client = UpstreamClient()

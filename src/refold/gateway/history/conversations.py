@@ -132,6 +132,10 @@ class Conversations:
         """Return an open session by its name."""
         return self._calls.live.get(name)
 
+    def count_unsaved(self) -> int:
+        """Return how many messages wait in memory, because the store fails."""
+        return sum(session.state.log.unsaved_messages for session in list(self._calls.live.values()))
+
     def note_tenant(self, tenant: str) -> None:
         """Note in this store that there is a tenant, behind the caller's back."""
         self._keep(self._work(self._calls.note_tenant, tenant))

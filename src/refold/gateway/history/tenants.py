@@ -125,6 +125,11 @@ class Tenants:
         known = self._open.get(tenant)
         return None if known is None else known.conversations.find_live(name)
 
+    def count_unsaved(self) -> int:
+        """Return how many messages of all tenants wait in memory."""
+        tenants = (self._single, *(tenant.conversations for tenant in self._open.values()))
+        return sum(conversations.count_unsaved() for conversations in tenants)
+
     def leave(self, tenant: str) -> None:
         """End what `enter` began."""
         known = self._open.get(tenant)

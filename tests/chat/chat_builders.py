@@ -65,6 +65,7 @@ def make_conversation(
     ask=None,
     tools=True,
     system="Be short.",
+    caps=None,
     **client,
 ):
     """A chat; `script` and `client` are options of ScriptedChat."""
@@ -83,6 +84,7 @@ def make_conversation(
         folder=folder,
         open_client=open_client,
         open_asker=lambda _address: ask,
+        spending_limits=caps or {},
     )
     return open_conversation(setting, store or open_store("memory:"), name, address, ui or ScriptedUser())
 

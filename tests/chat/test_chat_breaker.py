@@ -1,6 +1,7 @@
 """A chat says why nothing is folded while the circuit breaker is open: once, with the time."""
 
-from chat_builders import make_conversation, notes, say
+import pytest
+from chat_builders import do, make_conversation, notes, say
 
 
 def out_of_order(_question):
@@ -29,3 +30,23 @@ def test_a_fold_without_the_model_says_so_once():
     shown = "\n".join(notes(say(chat, f"q{turn} " + "x " * 80)) for turn in range(24))
     assert shown.count("folded ") > 1
     assert shown.count("without a summary by the model: the model failed: RuntimeError: out of order") == 1
+
+
+@pytest.mark.parametrize("policy", ["refold", "codebuddy"])
+def test_a_cap_that_lets_no_model_be_asked_is_told_once(policy):
+    """Whoever named a summariser wants to know why there is a digest in its place."""
+    chat = make_conversation(
+        ["y " * 300],
+        policy=policy,
+        window=3_000,
+        ask=out_of_order,
+        tools=False,
+        caps={"max_summary_tokens_per_hour": 0},
+    )
+    shown = "\n".join(notes(say(chat, f"q{turn} " + "x " * 80)) for turn in range(24))
+    assert shown.count("folded ") > 1
+    cap = "without a summary by the model: no model is asked: the cap of 0 tokens an hour is reached"
+    assert shown.count(cap) == 1
+    assert "out of order" not in shown
+    chat.session.use(window=1_500)
+    assert "no model is asked: the cap of 0 tokens an hour is reached" in do(chat, "/compact refold")

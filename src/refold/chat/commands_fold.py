@@ -7,7 +7,7 @@ from refold.arguments import suggest
 from refold.calls.outcome import Outcome
 from refold.chat import tools
 from refold.chat.conversation import SHORT_NAME_CHARS, Conversation
-from refold.chat.display import NOTHING_MAY_LEAVE, Note, context_line, explain_no_fold
+from refold.chat.display import NOTHING_MAY_LEAVE, Note, context_line, explain_no_fold, explain_no_summary
 from refold.core.compaction.budget import Budget
 from refold.core.compaction.policy import Policy
 from refold.core.log.entries import bare_name
@@ -102,8 +102,7 @@ def _show_fold(conversation: Conversation, outcome: Outcome, before: Budget) -> 
     if added > 0 and now.used >= before.used:  # the fold saves less than that
         sizes += f", {added:,} of them for the tool recall, which is offered from now on"
     conversation.ui.show(Note(f"Compacted {fold.handle} ({removed}) into {inserted}: {sizes}."))
-    failed = (report.reason for report in outcome.receipt.stages if report.calls and not report.accepted)
-    if why := next(failed, ""):
+    if why := explain_no_summary(outcome.receipt):
         conversation.ui.show(Note(f"without a summary by the model: {explain_no_fold(why)}", "yellow"))
     if outcome.summary:
         lines = _without_tags(outcome.summary).splitlines()

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final, Protocol, TypeAlias
 
 from refold import formats
-from refold.chat.display import Note, UserInterface, explain_no_fold
+from refold.chat.display import Note, UserInterface, explain_no_fold, explain_no_summary
 from refold.chat.interrupts import Interrupts
 from refold.clients.chat import ChatClient
 from refold.core.compaction import circuit_breaker
@@ -140,10 +140,7 @@ class Conversation:
             where = f"the originals stay in session {self.session.name} ({self.store.address})"
             text = f"folded {fold}: {sizes}, {counts} ({', '.join(event.stages)}); {where}"
             self.notes.append(Note(f"{text}; /unfold brings them back", "dim"))
-            reports = (stage for stage in event.receipt.stages if stage.calls and not stage.accepted)
-            self._note_failure(
-                "without a summary by the model", next((stage.reason for stage in reports), "")
-            )
+            self._note_failure("without a summary by the model", explain_no_summary(event.receipt))
         elif isinstance(event, CompactionFailed):
             self._note_failure("nothing was folded", event.reason)
         elif isinstance(event, StoreRestored):  # that it failed was told by a warning

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, Protocol, TypeAlias
 
+from refold.calls.outcome import Receipt
 from refold.core.compaction.budget import Budget
 from refold.core.compaction.task import NO_MODEL
 
@@ -115,6 +116,12 @@ def context_warning(budget: Budget, *, compacts: bool, paused: str = "") -> Note
         next_step = "Auto-compaction is off: /compact folds now."
     numbers = f"{budget.used:,} / {budget.room:,} tokens"
     return Note(f"  Context usage: {share} ({numbers})\n  {next_step}", "yellow")
+
+
+def explain_no_summary(receipt: Receipt) -> str:
+    """Return why no model has written the summary of a fold; "" if one has, or nobody was to be asked."""
+    missed = (stage for stage in receipt.stages if (stage.calls or stage.capped) and not stage.accepted)
+    return next((stage.reason for stage in missed), "")
 
 
 def explain_no_fold(reason: str, tokens: int | None = None) -> str:

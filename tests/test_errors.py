@@ -158,3 +158,8 @@ def test_a_warning_names_the_line_of_the_caller_behind_wrappers_of_python():
     with pytest.warns(RefoldWarning) as caught, package["Adapter"]().turn():
         pass
     assert [Path(warned.filename).name for warned in caught] == [Path(__file__).name]
+
+
+def test_a_missing_session_is_told_without_quotes():
+    """A KeyError shows the representation of its key."""
+    assert str(SessionNotFound("there is no session 'x'")) == "there is no session 'x'"

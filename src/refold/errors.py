@@ -128,6 +128,8 @@ class StoreError(RefoldError):
 class SessionNotFound(StoreError, KeyError):
     """No session has this name."""
 
+    __str__ = StoreError.__str__  # that of a KeyError puts the message into quotes
+
 
 class Conflict(StoreError):
     """Another writer appended first."""

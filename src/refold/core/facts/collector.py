@@ -17,7 +17,8 @@ from refold.core.facts.words import word_lists
 from refold.core.messages.file_operations import is_refusal
 from refold.core.messages.text_cutting import first_line
 from refold.core.messages.transcript import parse_arguments
-from refold.core.outputs.outcome import read_outcome, read_shell_lines
+from refold.core.outputs.actions import read_shell_lines
+from refold.core.outputs.outcome import read_outcome
 
 OUTPUT_CHARS: Final = 8_000
 """Characters of one tool result that are read, three quarters from its head; bounds the work."""

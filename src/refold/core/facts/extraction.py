@@ -38,9 +38,11 @@ from refold.core.messages import file_operations
 from refold.core.messages.message import Message, Text, ToolCall, ToolResult
 from refold.core.messages.speakers import find_own_words, find_speaker, find_speaker_names
 from refold.core.messages.text_boundaries import word_before
+from refold.core.messages.text_cutting import cut_words
 from refold.core.messages.tool_pairs import link, open_calls
 from refold.core.messages.transcript import parse_arguments
-from refold.core.outputs.outcome import cut_words, describe_action, describe_command, read_result
+from refold.core.outputs.actions import describe_action, describe_command
+from refold.core.outputs.outcome import read_result
 from refold.core.outputs.trouble import is_failure
 from refold.core.tokens.findings import Findings
 

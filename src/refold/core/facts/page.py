@@ -14,7 +14,9 @@ from typing import Final
 from refold.core.facts.entities import FILE, PATH, entity_kind
 from refold.core.facts.ledger import SEEN_ONLY, SETTLED, USER_KINDS, Fact, Ledger, rank_value
 from refold.core.messages.file_operations import FILE_STATE, FILES
-from refold.core.outputs.outcome import cut_result, cut_words, judge_action, name_tool
+from refold.core.messages.text_cutting import cut_words
+from refold.core.outputs.actions import judge_action, name_tool
+from refold.core.outputs.outcome import cut_result
 from refold.core.tokens.findings import Findings
 
 Count = Callable[[str], int]

@@ -163,6 +163,21 @@ def first_line(text: str, limit: int = 80) -> str:
     return well_formed(line[: boundary_before(line, max(0, limit - 3))]) + "..."[: max(0, limit)]
 
 
+def cut_words(text: str, limit_chars: int) -> str:
+    """Return one line of at most `limit_chars` characters; what is longer ends between words, with `…`."""
+    # At every sign that a reader may take for the end of a line: a heading could begin behind it.
+    line = " ".join(text[: 4 * limit_chars + 400].splitlines()).strip()
+    if len(line) <= limit_chars:
+        return well_formed(line)
+    room = boundary_before(line, max(0, limit_chars - len(" …")))
+    gap = line.rfind(" ", 0, room + 1)
+    # The last word leaves whole, as it may be a path; a single long word is cut, and one that all before it
+    # only leads to.
+    says_more = gap > 0 and not line[:gap].endswith(":")
+    kept = line[:gap].rstrip() + " …" if says_more else line[:room] + "…"
+    return well_formed(kept)[: max(0, limit_chars)]
+
+
 # -- to lines and bytes -------------------------------------------------------------------------------------
 
 SAVED: Final = " [Full output saved to "

@@ -1,17 +1,14 @@
-"""Say in one line what an action was and what came out of it; knows no message list and no policy."""
+"""Say in one line what came out of an action; knows no message list and no policy."""
 
 import ast
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any, Final, Literal
+from typing import Any, Final
 
-from refold.core.messages.file_operations import COMMON_TOOLS, find_files
-from refold.core.messages.message import Message, Opaque, Text, ToolCall, ToolResult, json_text
-from refold.core.messages.text_boundaries import boundary_before, well_formed
-from refold.core.messages.transcript import parse_arguments
+from refold.core.messages.message import Opaque, Text, ToolResult, json_text
+from refold.core.messages.text_cutting import cut_words
 from refold.core.outputs.json_plan import STATE_KEYS, parse_json
 from refold.core.outputs.kinds import Kind, drop_numbers, recognise_kind
 from refold.core.outputs.line_plan import count_lines
@@ -40,13 +37,9 @@ from refold.core.outputs.wrappers import (
     unwrap_streams,
 )
 
-VALUE_CHARS: Final = 60
-"""Characters of one argument in a call: enough for a name or a short phrase."""
 FIRST_LINES: Final = 16
 LAST_LINES: Final = 32
 """Lines by which the kind of an output is recognised; a fold reads hundreds of outputs."""
-READ_CHARS: Final = 100_000
-"""Characters of arguments that are read; bounds the work."""
 
 _TAG: Final = re.compile(r"</?(?:command|output|stdout|stderr|error|result|tool_use_error|observation)>")
 _WORD, _LETTER = re.compile(r"\w{2}"), re.compile(r"\w")
@@ -88,8 +81,6 @@ _GIT_NOISE: Final = re.compile(
     r"|(?:create|delete) mode |rename |rewrite |branch '|\(use \"git )"
 )
 """What it says beside that, and `git status` behind it: "nothing to commit" tells no failure then."""
-
-# -- what came out ------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,254 +268,3 @@ def _drop_noise(lines: Sequence[str], word: re.Pattern[str] = _WORD) -> Sequence
     if any(map(_LANDED.match, telling)):
         telling = [line for line in telling if not _GIT_NOISE.match(line)]
     return telling
-
-
-# -- what was done ------------------------------------------------------------------------------------------
-
-_COMMANDS: Final = ("command", "cmd", "script", "commands")
-_OLD: Final = ("old_string", "old_str", "oldText", "old_text", "search", "old")
-_NEW: Final = ("new_string", "new_str", "newText", "new_text", "replace", "new", "insert_text", "content")
-_CONTENTS: Final = ("content", "file_text", "contents", "text", "new_source", "code")
-_CODE_ARGUMENTS: Final = frozenset({"code", "script", "source"})
-_STARTS: Final = ("offset", "start_line", "startLine", "start", "line")
-_ENDS: Final = ("end_line", "endLine", "end")
-_IMPORTS: Final = re.compile(
-    r"\A(?:\s{0,20}(?:import \w|from \S{1,80} import )[^\n;]{0,200}(?:[\n;]|\Z)){1,40}\s{0,20}"
-)
-_HEREDOC: Final = re.compile(r"(?<!<)<<-?\s{0,4}(['\"]?)([A-Za-z_]\w{0,40})\1")
-_TARGET: Final = re.compile(r">{1,2}\s{0,4}([^\s<>|&;]{1,300})")
-
-
-def describe_action(name: str, arguments: Mapping[str, Any] | str, limit_chars: int = 200) -> str:
-    """Name an action of an agent in one line.
-
-    >>> describe_action("bash", {"command": "ls -la src"})
-    'ls -la src'
-    >>> describe_action("Read", {"file_path": "src/app.py", "offset": 1, "limit": 80})
-    'read src/app.py 1-80'
-    """
-    known = parse_arguments(arguments[:READ_CHARS]) if isinstance(arguments, str) else arguments
-    if not isinstance(known, Mapping):
-        known = {"command": known} if isinstance(known, str) and known.strip() else {}
-    kind = COMMON_TOOLS.spell(name)
-    is_editor = kind in COMMON_TOOLS.editors
-    command = "" if is_editor else _find_command(known)
-    if command:
-        return cut_words(describe_command(command), limit_chars)
-    ops = find_files([Message("assistant", (ToolCall("", name, known),))])
-    if ops.modified:
-        removed = f"remove {', '.join(ops.modified)}" if kind in COMMON_TOOLS.removers else ""
-        return cut_words(removed or _describe_change(known, ops.modified), limit_chars)
-    if ops.read:
-        return cut_words(f"read {', '.join(ops.read)}{_find_extent(known)}", limit_chars)
-    shown: list[str] = []
-    for key, value in known.items():
-        text = value if isinstance(value, str) else repr(value) if value is not None else "null"
-        if key in _CODE_ARGUMENTS:  # all begin with the same imports
-            text = _IMPORTS.sub("", text[:READ_CHARS]) or text
-        shown.append(f"{key}={cut_words(' '.join(text[: 4 * VALUE_CHARS].split()), VALUE_CHARS)}")
-    return cut_words(f"{name}({', '.join(shown)})", limit_chars)
-
-
-def _find_command(arguments: Mapping[str, Any]) -> str:
-    value = next((arguments[key] for key in _COMMANDS if arguments.get(key)), "")
-    if isinstance(value, list | tuple) and value and all(isinstance(word, str) for word in value):
-        # ["bash", "-lc", "the command"] is how some agents start a shell.
-        return value[-1] if len(value) > 2 and value[-2] in {"-c", "-lc"} else " ".join(value)
-    return value.strip() if isinstance(value, str) else ""
-
-
-def describe_command(command: str) -> str:
-    r"""Return a shell command as one line, with the texts that it writes as a number of lines.
-
-    >>> describe_command("cat <<'E' > a.py\nx = 1\nE\npython a.py")
-    'cat > a.py (1 line); python a.py'
-    """
-    lines = read_shell_lines(command)
-    shown: list[str] = []
-    for line, start, size in lines:
-        if start is not None:
-            shown.append(f"{_name_writer(line, start)} ({size} line{'' if size == 1 else 's'})")
-        elif line and not line.startswith("#"):
-            shown.append(line.removesuffix(";"))
-    return "; ".join(shown) or next((line for line, _, _ in lines if line), "")
-
-
-def read_shell_lines(command: str) -> list[tuple[str, re.Match[str] | None, int]]:
-    """Return the lines of a shell command, each with its heredoc and the number of lines of that text."""
-    lines = [line.strip() for line in command[:READ_CHARS].replace("\\\n", "").split("\n")]
-    last = {line: place for place, line in enumerate(lines)}
-    read: list[tuple[str, re.Match[str] | None, int]] = []
-    at = 0
-    while at < len(lines):
-        line, start = lines[at], _HEREDOC.search(lines[at])
-        at += 1
-        # A mark without quotes that no line repeats is a shift of bits.
-        if start is None or not (start[1] or last.get(start[2], -1) >= at):
-            read.append((line, None, 0))
-            continue
-        stop = lines.index(start[2], at) if last.get(start[2], -1) >= at else len(lines)
-        read.append((line, start, stop - at))
-        at = stop + 1
-    return read
-
-
-def _name_writer(line: str, start: re.Match[str]) -> str:
-    """Return a line without the mark of its heredoc: `cat > path` whatever the order was."""
-    rest = line[: start.start()].rstrip() + line[start.end() :]
-    target = _TARGET.search(rest)
-    if rest.startswith("cat") and target:
-        return f"cat {'>>' if '>>' in rest else '>'} {target[1]}"
-    return rest.strip()
-
-
-def _describe_change(arguments: Mapping[str, Any], paths: Sequence[str]) -> str:
-    where = ", ".join(paths)
-    edits = arguments.get("edits")
-    first = edits[0] if isinstance(edits, list) and edits and isinstance(edits[0], Mapping) else arguments
-    old, new = (_find_text(first, keys) for keys in (_OLD, _NEW))
-    if old:
-        gone, come = (cut_words(text, VALUE_CHARS) for text in _find_change(old.split("\n"), new.split("\n")))
-        more = f" and {len(edits) - 1} more" if isinstance(edits, list) and len(edits) > 1 else ""
-        one = f'add "{come}"' if come else f'remove "{gone}"' if gone else "blank lines"
-        return f"edit {where}: " + (f'"{gone}" -> "{come}"' if gone and come else one) + more
-    content = _find_text(arguments, _CONTENTS)
-    verb = "insert into" if "insert_line" in arguments else "write"
-    if content or new:
-        number = (content or new).rstrip("\n").count("\n") + 1
-        return f"{verb} {where} ({number} line{'' if number == 1 else 's'})"
-    return f"edit {where}"
-
-
-def _find_change(before: Sequence[str], after: Sequence[str]) -> tuple[str, str]:
-    """Return the first line that an edit takes away and the first that it puts in; "" for none."""
-    most = min(len(before), len(after))
-    start = next((at for at in range(most) if before[at] != after[at]), most)
-    end = next((at for at in range(most - start) if before[-1 - at] != after[-1 - at]), most - start)
-    changed = (lines[start : len(lines) - end] for lines in (before, after))
-    gone, come = (next((line.strip() for line in lines if line.strip()), "") for lines in changed)
-    return gone, come
-
-
-def _find_text(arguments: Mapping[str, Any], keys: Sequence[str]) -> str:
-    return next((arguments[key] for key in keys if isinstance(arguments.get(key), str)), "")
-
-
-def _find_extent(arguments: Mapping[str, Any]) -> str:
-    """Return the piece of a file that was asked for, as ` 1-80`."""
-    viewed = arguments.get("view_range")
-    if isinstance(viewed, list) and len(viewed) == 2:
-        return f" {viewed[0]}-{viewed[1]}"
-    start = next((arguments[key] for key in _STARTS if isinstance(arguments.get(key), int)), None)
-    end = next((arguments[key] for key in _ENDS if isinstance(arguments.get(key), int)), None)
-    limit = arguments.get("limit")
-    if end is None and isinstance(limit, int):
-        start = start or 1
-        end = start + limit - 1
-    if start is None and end is None:
-        return ""
-    return f" {start or 1}-{'' if end is None else end}"
-
-
-# -- what it changed ----------------------------------------------------------------------------------------
-
-_LOOKS: Final = (
-    "get|list|search|find|read|fetch|lookup|look|query|show|view|describe|check(?!_(?:in|out)(?:_|$))|calculate"
-    "|think|load|count|retrieve|inspect|track|browse|(?:details?|status|info|history|policy)$"
-)
-_MAKES: Final = (
-    "create|update(?!_plan$)|delete|remove|cancel|send|modify|change|set|add|insert|apply|push|publish|deploy"
-    "|submit|approve|reject|close|merge|revoke|grant|assign|upload|terminate|restart|rollback|drop|reset|enable"
-    "|disable|rename|invite|confirm|pay|buy|purchase|patch|scale|destroy"
-)
-"""Verbs of tools and programs; by `update_plan` agents note what they will do."""
-_ALSO_NOUNS: Final = "refund|return|exchange|transfer|book|ship|post|charge|schedule|reserve|replace|release"
-_VERB: Final = re.compile(
-    rf"(?:^|_)(?:(?P<looks>(?:{_LOOKS})(?!(?:_[a-z]{{1,20}})?_(?:and|or)_(?:{_MAKES}|{_ALSO_NOUNS})|_\w{{1,40}}_into_))|(?P<makes>{_MAKES}|(?:{_ALSO_NOUNS})(?!\w{{0,80}}_(?:{_LOOKS})$)))(?=_|$)"
-)
-"""The first verb in the name of a tool."""
-_SHOWS: Final = (
-    "get|list|ls|describe|logs?|show|view|status|diff|plan|explain|top|history|inspect|search|help"
-)
-_SERVICES: Final = (
-    "kubectl|oc|helm|terraform|tofu|pulumi|aws|az|gcloud|gh|glab|heroku|flyctl|vercel|netlify|systemctl|argocd"
-    "|stripe|bd|jira"
-)
-_OPERATES: Final = (
-    f"{_MAKES}|refund|start|stop|upgrade|install|uninstall|undo|drain|cordon|taint|annotate|edit|comment|review"
-    "|reopen|put|rm|mv|cp|sync|import|restore|reboot|attach|detach|associate|promote|resume|suspend|label|expose"
-)
-_NAMES_PLACE: Final = (
-    "-[nCcRgp]|--(?:namespace|context|kube-?context|kubeconfig|profile|region|project|repo|cluster)"
-)
-"""Options whose value names where something is done; the value itself says nothing of what is done."""
-_PLACE: Final = re.compile(rf" (?:{_NAMES_PLACE})[ =]\S{{1,80}}")
-_SQL: Final = (
-    r"(?i:insert into|delete from|update [\w.\"`]{1,80} set|merge into|truncate|(?:create|drop|alter) "
-    r"(?:table|view|index|database|schema|user|role))\b"
-)
-_CHANGE: Final = re.compile(
-    r"(?:^(?:\w{0,40}_)?|[;&|=] {0,3}|\b(?:sudo|-l?c|ssh \S{1,80}) )[\[('\" ]{0,3}(?:"
-    r"git(?: -\S{1,60}(?: [^\s-]\S{0,120})?){0,2} push\b"
-    r"|(?:docker|podman|npm|pnpm|yarn|cargo|poetry|twine|make|just)(?: (?:compose|run|image))?"
-    r" (?:push|publish|upload|deploy|release)\b"
-    rf"|(?:{_SERVICES})(?:\(\w{{1,20}}=[\['\"]{{0,2}}|[ ,'\"]{{1,4}})"
-    rf"(?:(?:{_NAMES_PLACE}) [^\s;&|]{{1,80}} "
-    rf"|(?!(?:{_SHOWS})\b|(?:{_NAMES_PLACE}) )[^\s;&|]{{1,80}} ){{0,4}}?"
-    rf"(?:\w{{1,20}}:)?(?:{_OPERATES})(?=[ :'\"-]|$)"
-    r"|curl [^;&|]{0,100}?(?:-X|--request) ?(?:POST|PUT|PATCH|DELETE)\b"
-    rf"|(?:psql|mysql|mariadb|sqlite3|duckdb|bq|sqlcmd)\b[^;&|]{{0,100}}?['\"] {{0,3}}{_SQL}|{_SQL})"
-    r"|(?:^|\b(?:args|action|operation|op|subcommand)=)[\['\"]{0,2}"
-    rf"(?:{_MAKES}|{_ALSO_NOUNS})\b(?=$|['\"),]| [^-])"
-    r"|\bmethod=(?:POST|PUT|PATCH|DELETE)\b"
-)
-"""A command, a statement or a request that changes what others see too, where one may begin; a commit stays
-in its repository, which tells of it."""
-_CHANGES_NOTHING: Final = re.compile(
-    r"(?:edit|write|read|remove) [^\s(=]{1,400}(?: |:|$)|insert into \S{1,400} \(\d{1,9} line"
-    r"|.{0,400}(?:--dry-run|--help|dry_run=True)"
-)
-"""Work on files, which has a list of its own, and what only shows what would be done."""
-
-
-def name_tool(text: str) -> str:
-    """Name the tool of an action and what it does, without the place where that is done.
-
-    >>> name_tool("kubectl --context a -n shop scale deploy/web")
-    'kubectl scale'
-    """
-    words = _PLACE.sub("", text.partition("(")[0]).split()
-    return " ".join([word for word in words if not word.startswith("-")][:2])
-
-
-@lru_cache(maxsize=4096)
-def judge_action(text: str) -> Literal["change", "lookup", ""]:
-    """Say whether an action, as `describe_action` names it, changed something for good or looked it up.
-
-    >>> [judge_action(text) for text in ("cancel_order(id=7)", "git push origin", "orderDetails(id=7)", "ls")]
-    ['change', 'change', 'lookup', '']
-    """
-    if _CHANGES_NOTHING.match(text):
-        return ""
-    name = first.partition("(")[0] if "(" in (first := text.partition(" ")[0]) else ""
-    verb = _VERB.search(re.sub(r"[^A-Za-z]{1,9}|(?<=[a-z])(?=[A-Z])", "_", name[:200]).lower())
-    looks = verb["looks"] if verb else ""
-    # What a query does stands in its words.
-    if (verb and verb["makes"]) or (looks in {"", None, "query"} and _CHANGE.search(text)):
-        return "change"
-    return "lookup" if looks else ""
-
-
-def cut_words(text: str, limit_chars: int) -> str:
-    """Return one line of at most `limit_chars` characters; what is longer ends between words, with `…`."""
-    # At every sign that a reader may take for the end of a line: a heading could begin behind it.
-    line = " ".join(text[: 4 * limit_chars + 400].splitlines()).strip()
-    if len(line) <= limit_chars:
-        return well_formed(line)
-    room = boundary_before(line, max(0, limit_chars - len(" …")))
-    gap = line.rfind(" ", 0, room + 1)
-    # The last word leaves whole, as it may be a path; a single long word is cut, and one that all before it
-    # only leads to.
-    says_more = gap > 0 and not line[:gap].endswith(":")
-    kept = line[:gap].rstrip() + " …" if says_more else line[:room] + "…"
-    return well_formed(kept)[: max(0, limit_chars)]

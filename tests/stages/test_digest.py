@@ -164,7 +164,7 @@ class TestSections:
         """Trouble is told once: with its call, else in a section of its own."""
         messages = [
             calls(call_part("a"), call_part("b"), call_part("c"), call_part("d")),
-            result("c1", "ok\nValueError: bad\nsee above"),
+            result("c1", "ok\nValueError: bad\nsee above\nbye"),
             Message("tool", (result_part("c2", "quota used up\nwait", is_error=True),)),
             result("c3", "ValueError: bad"),
             result("c4", "fine"),
@@ -172,7 +172,7 @@ class TestSections:
         ]
         text = told(messages)
         assert "failed: quota used up" in text
-        assert "→ 3 lines: ValueError: bad" in text
+        assert "- #0 a() → ValueError: bad" in text
         assert section(text, "What failed") == []
 
     @pytest.mark.slow

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from growth import assert_linear
+from growth import assert_linear, stop_hang
 from refold import Opaque, Text, ToolResult
 from refold.core.outputs.outcome import cut_result, read_outcome, read_result
 from refold.core.outputs.trouble import (
@@ -65,7 +65,7 @@ class TestOutcome:
             ("out\nexit code: 0", "out"),
             (f"<returncode>1</returncode>\n<output>\nstart\n{TRACE}</output>", "exit code 1: KeyError: 'a'"),
             ("<returncode>1</returncode><output>a\nb\nc</output>", "exit code 1: a"),
-            ("sh: foo: command not found", "sh: foo: command not found"),
+            ("sh: foo: command not found", "failed: sh: foo: command not found"),
             ("[main 3bb8701] It\n 2 files changed\nnothing to commit", "[main 3bb8701] It"),
             ("[main (root-commit) 3bb8701] It", "[main (root-commit) 3bb8701] It"),
             ("remote:\nTo host:x.git\n   29d0b84..3bb8701  a -> b", "29d0b84..3bb8701 a -> b"),
@@ -92,7 +92,7 @@ class TestOutcome:
             ("  # a.b1 will be updated in-place\n" * 90 + "  # a.b must be replaced\n", TERRAFORM),
             (
                 '{"items": [], "errors": [{"code": "E9", "message": "locked"}, {"code": "E7"}, {"code": "E7"}]}',
-                "errors E9 locked, E7 and 1 more",
+                "failed: errors E9 locked, E7 and 1 more",
             ),
             (
                 '{"status": "cancelled", "at": {"x": 1}, "order_id": "W1", "cards": {"c1": {}, "c2": {}}}',
@@ -112,7 +112,7 @@ class TestOutcome:
             ("Please give exactly one action.\nOr submit.", "Please give exactly one action. Or submit."),
             ("Title of a page\n" + "words of it\n" * 40, "41 lines: Title of a page"),
             ("A sentence that says it.", "A sentence that says it."),
-            ('{"error": "TypeError: bad"}', "error TypeError: bad"),
+            ('{"error": "TypeError: bad"}', "failed: TypeError: bad"),
             ("Chunk ID: 12\nProcess exited with code 4\nOutput:\nboom", "exit code 4: boom"),
             (TRACE.replace("KeyError: 'a'", "KeyError"), "4 lines: KeyError at x['a']"),
             ("The last command <command>make</command> timed out", "The last command make timed out"),
@@ -149,7 +149,7 @@ class TestOutcome:
             ("[]", "0 items"),
             ('{"errors": [null, null]}', "no other values"),
             ('{"errors": [null, "boom", ""], "tags": ["", "a"]}', "errors boom, tags a"),
-            ('{"errors": [{"code": null}, {"code": null}]}', "no other values"),
+            ('{"more": 1, "errors": [{"code": null}, {"code": null}]}', "more 1"),
             ("{}", "no other values"),
             ('{"list": [1, 2, 3, 4, 5, 6, 7, 8]}', "list 1, 2, 3, 4, 5, 6 and 2 more"),
             ('{"cards": {"card_1": {"left": 5}, "card_2": {"left": 0}}}', "cards card_1, card_2"),
@@ -198,7 +198,7 @@ class TestOutcome:
     @pytest.mark.parametrize(
         ("text", "said"),
         [
-            ('[{"type": "text", "text": "Error: it has shipped"}]', "Error: it has shipped"),
+            ('[{"type": "text", "text": "Error: it has shipped"}]', "failed: it has shipped"),
             ('{"type": "text", "text": "paid, 45.10 EUR", "annotations": null}', "paid, 45.10 EUR"),
             (
                 '{"content": [{"type": "text", "text": "gone"}, {"type": "image"}], "isError": true}',
@@ -218,7 +218,7 @@ class TestOutcome:
             ("<status>failover complete</status>\nall nodes up", "all nodes up"),
             (
                 "{'id': 'W1', 'success': False, 'error': 'it has shipped'}",
-                "success false, error it has shipped, id W1",
+                "failed: it has shipped, id W1",
             ),
             ("{'id': W1}", "{'id': W1}"),
             ("{'path': '\\d'}", "{'path': '\\d'}"),
@@ -255,7 +255,7 @@ class TestOutcome:
             ([{"status": "failed", "size": 2}], "1 item: 1 failed (failed), failed"),
             (
                 {"data": {"cancel": {"order": None, "userErrors": [{"message": "late"}]}}},
-                "data cancel userErrors late",
+                "failed: data cancel userErrors late",
             ),
             ({"data": {"cancel": {"id": "W1"}}}, "data cancel W1"),
         ],
@@ -296,15 +296,14 @@ class TestOutcome:
     def test_data_are_told_within_the_limit(self):
         text = json.dumps({f"field{i}": f"value {i}" for i in range(90)})
         told = read_outcome(text, 60)
-        assert told.line == "field0 value 0, field1 value 1, field2 value 2, field3 …"
+        assert told.line == "field0 value 0, field1 value 1, field2 value 2, …"
 
     def test_a_failure_that_the_caller_knows_of(self):
         assert read_outcome("", failed=True).line == "failed, no output"
         assert read_outcome("boom\nstack", failed=True).line == "failed: boom"
         assert read_outcome("<returncode>0</returncode>\nboom", failed=True).line == "failed: boom"
-        assert (
-            read_outcome('{"error": "no such user"}', failed=True).line == 'failed: {"error": "no such user"}'
-        )
+        assert read_outcome('{"error": "no such user"}', failed=True).line == "failed: no such user"
+        assert read_outcome("Error: boom", failed=True).trouble == "boom"
 
     @pytest.mark.parametrize(
         ("text", "said"),
@@ -377,16 +376,24 @@ class TestOutcome:
         line = read_outcome("\n".join(names[:3]), 240).line
         assert line == f"3 entries: 0000_table.exs, 0001_table.exs, 0002_table.exs in {folder}"
         assert read_outcome("\n".join(names), 44).line == "9 entries: 0000_table.exs, 0001_table.exs, …"
-        assert read_outcome("word\n" + "x" * 200, 40).line == f"2 lines: {'x' * 29}…"
+        assert read_outcome("word\n" + "x" * 200, 40).line == f"{'x' * 38}…"
 
     @pytest.mark.parametrize(
         ("text", "limit", "short"),
         [
-            ("ok true, booking NB-9000, card PayPal", 24, "booking NB-9000, card …"),
+            ("ok true, booking NB-9000, card PayPal", 24, "booking NB-9000, …"),
             ("5 rows of region;sold;returned: north;1;2; …", 20, "5 rows"),
             ("10 rows, 1 unlike the others: web-9 0/1 Pending", 40, "10 rows, 1 unlike the others"),
             ("5 rows of region;sold;returned: north;1;2; …", 41, "5 rows of region;sold;returned: north;1…"),
             ("ok true, id 7", 20, "ok true, id 7"),
+            ("reservation_id HATHAT, user_id ada_7, seats none", 20, "HATHAT, …"),
+            ("reservation_id HATHAT", 20, "HATHAT"),
+            ("reservation_id HAT-0000-1111-2222-3333, seats none", 20, "seats none, …"),
+            ("reservation_id HAT-0000-1111-2222-3333", 20, ""),
+            ("description The room of the whole team", 14, "The room of …"),
+            ("status open, reservation_id HATHAT", 30, "status open, …"),
+            ("status open, cards card_7, card_8, order_id 9", 40, "status open, cards card_7, card_8, …"),
+            ("4 lines: ValueError: bad", 20, "ValueError: bad"),
             (
                 "12 rows of orders were not updated because of a lock",
                 40,
@@ -546,6 +553,85 @@ class TestLinesOfTrouble:
         passed = "\n".join(f"tests/test_a.py::test_{place} PASSED" for place in range(20))
         assert read_outcome(passed).line == "20 lines: tests/test_a.py::test_19 PASSED"
         assert "timed out" in read_outcome(f"{passed}\nThe command timed out.").line
+
+
+class TestRefusals:
+    """An output that says that nothing came of an action is told as failed, with or without a flag."""
+
+    @pytest.mark.parametrize(
+        ("action", "text", "said"),
+        [
+            ("book(id=7)", "Error: not enough seats", "not enough seats"),
+            ("book(id=7)", "ValueError: gone\nsee the log", "ValueError: gone"),
+            ("book(id=7)", "HTTP 500 Internal Server Error", "HTTP 500 Internal Server Error"),
+            ("book(id=7)", "403 Forbidden", "403 Forbidden"),
+            ("book(id=7)", "User rejected the tool call", "User rejected the tool call"),
+            ("book(id=7)", "The wish was declined by the hotel.", "The wish was declined by the hotel."),
+            ("book(id=7)", "Room 7 could not be booked.", "Room 7 could not be booked."),
+            ("book(id=7)", "Fehler: zu spät", "Fehler: zu spät"),
+            ("book(id=7)", "No se pudo reservar", "No se pudo reservar"),
+            ("book(id=7)", "无法预订", "无法预订"),
+            ("book(id=7)", '{"status": 404, "message": "gone"}', "status 404, message gone"),
+            ("book(id=7)", '{"result": "declined", "id": "W1"}', "result declined, id W1"),
+            ("book(id=7)", '{"code": "ROOM_NOT_FOUND"}', "code ROOM_NOT_FOUND"),
+            ("book(id=7)", '{"ok": false, "reason": "late"}', "reason late"),
+            ("book(id=7)", '{"result": "Error: late"}', "result Error: late"),
+            ("book(id=7)", '{"data": null, "errors": [{"message": "late"}]}', "errors late"),
+            ("get_user(id=7)", "User not found", "User not found"),
+            ("get_user(id=7)", "Usuario no encontrado", "Usuario no encontrado"),
+            ("get_user(id=7)", '{"error": "no such user"}', "no such user"),
+            ("get_user(id=7)", '{"status": "error", "message": "no route"}', "no route"),
+            ("get_user(id=7)", '{"isError": true, "id": 8}', "id 8, isError true"),
+            ("read a.py", "File does not exist.", "File does not exist."),
+            ("cat a.py", "cat: a.py: No such file or directory", "cat: a.py: No such file or directory"),
+            ("ls /x", "ls: cannot open '/x': Permission denied", "ls: cannot open '/x': Permission denied"),
+            ("git push", "remote:\nTo h:x\nerror: failed to push\nhint: pull", "failed to push"),
+        ],
+    )
+    def test_a_refusal_is_a_failure(self, action, text, said):
+        told = read_outcome(text, action=action)
+        assert told.has_failed
+        assert told.line == f"failed: {said}"
+
+    @pytest.mark.parametrize(
+        ("action", "text"),
+        [
+            ("book(id=7)", "Booked. It cannot be undone."),
+            ("book(id=7)", '{"errors": 0, "booked": 1}'),
+            ("book(id=7)", '{"error": false, "status": "booked"}'),
+            ("book(id=7)", '{"status": 200, "id": "W1"}'),
+            ("book(id=7)", '{"success": true, "error": "the mail was skipped"}'),
+            ("book(id=7)", '["failed"]'),
+            ("reject_request(id=7)", "Request 7 was rejected."),
+            ("reject_request(id=7)", '{"status": "rejected", "id": 7}'),
+            ("get_payment(id=7)", '{"id": 7, "status": "failed"}'),
+            ("get_payment(id=7)", '{"id": 7, "status": "failed", "error": "no money"}'),
+            ("get_payment(id=7)", "Payment 7 was declined."),
+            ("lint(path=a)", '{"errors": ["a.py:3 unused"], "checked": 100}'),
+            ("search(q=x)", "No results found."),
+            ("ask(q=x)", "The function cannot be called twice."),
+            ("cat error.log", "Error: no room"),
+            ("cat a.txt", "Error: one\nError: two"),
+            ("read a.txt", "Error: one\nError: two"),
+            ("ls", "error.log\nfailed.txt"),
+            ("make", "0 errors, 3 warnings"),
+            ("make", "<returncode>0</returncode>\nError: tried again"),
+            ("python a.py", "Error: trying again\nConnected, 3 rows were saved"),
+            ("terraform apply", "a: Creating...\nError: again\nb\nc\nApply complete! Resources: 1 added."),
+            ("make", "one\ntwo\nthree\nerror: four\nfive"),
+        ],
+    )
+    def test_what_only_speaks_of_errors_is_none(self, action, text):
+        assert not read_outcome(text, action=action).has_failed
+
+    @pytest.mark.parametrize(
+        "piece", [" ", "a", "a: ", "error ", "not ", "x | y\n", "Error: a\n", '{"a":', "未"]
+    )
+    def test_hostile_text_takes_no_time(self, piece):
+        with stop_hang():
+            text = piece * (1_000_000 // len(piece))
+            for action in ("book(id=7)", "get_user(id=7)", "cat a.py", ""):
+                read_outcome(text, action=action)
 
 
 class TestFieldsOfAResult:

@@ -122,6 +122,11 @@ class Fact:
         return cast("tuple[str, str]", self._key)
 
     @property
+    def has_failed(self) -> bool:
+        """True for an action of which nothing came."""
+        return self.about.startswith(FAILED)
+
+    @property
     def tokens(self) -> int:
         """Tokens of its texts, estimated."""
         if self._tokens is None:
@@ -341,7 +346,7 @@ def _drop_settled_errors(facts: Iterable[Fact]) -> list[Fact]:
     tried: dict[str, int] = {}
     removed = {fact.text: fact.at for fact in left if fact.kind == "file" and fact.about == "removed"}
     for fact in left:
-        is_done = fact.kind == "done" and fact.about != "" and not fact.about.startswith(FAILED)
+        is_done = fact.kind == "done" and fact.about != "" and not fact.has_failed
         if is_done or fact.kind == "error":
             action = _name_action(fact.text if is_done else fact.about)
             settled[action] = max(fact.at, settled.get(action, -1))

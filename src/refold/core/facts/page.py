@@ -15,7 +15,7 @@ from refold.core.facts.entities import FILE, PATH, entity_kind
 from refold.core.facts.ledger import SEEN_ONLY, SETTLED, USER_KINDS, Fact, Ledger, rank_value
 from refold.core.messages.file_operations import FILE_STATE, FILES
 from refold.core.messages.text_cutting import cut_words
-from refold.core.outputs.actions import judge_action, name_tool
+from refold.core.outputs.actions import judge_action, name_tool, shows_content
 from refold.core.outputs.outcome import cut_result
 from refold.core.tokens.findings import Findings
 
@@ -79,25 +79,6 @@ _TROUBLE_CHARS: Final = 60
 """Characters of trouble by which it is known again in an outcome, which holds about a hundred."""
 _SAYS_LITTLE: Final = re.compile(r"ok, no output|\d+ lines: |$")
 """Outcome of a command that only wrote or showed a file."""
-_REFUSED: Final = re.compile(
-    r"(?:\d{1,6} lines: |http )?(?:failed: |(?:mcp |\w{1,40})?(?:errors?|exception)\b(?!:? (?:0|false)\b)"
-    r"|iserror true|(?:success|ok|accepted|approved):? (?:false|0)\b|[45]\d\d [a-z]"
-    r"|(?:stat(?:us|e)|result|code):? (?:fail|error|reject|denied|declin|refus|invalid|\w{0,40}not_"
-    r"|[45]\d\d\b)"
-    r"|(?:permission|access) denied|(?:the )?user (?:rejected|declined|denied|doesn't want)"
-    r"|fehler|erreur|errore\b|ошибка|错误|エラー|[^.:]{0,80}\b(?:could not|cannot|can't|couldn't) be\b"
-    r"|[^.:]{0,80}\bwas (?:declined|rejected|denied|refused)\b)",
-    re.IGNORECASE,
-)
-"""An outcome that begins by saying that nothing was changed."""
-_SHELL_LOOKS: Final = re.compile(
-    r"(cd \S{1,200} && |)(?:(?:cat|sed -n|nl|head|tail|less|ls|tree|find|grep|rg|ag|wc|pwd|which|stat"
-    r"|journalctl|read|git (?:grep|log|show|status|diff|blame|ls-files))(?!\S)|(?:Grep|Glob|LS)\("
-    r"|(?:kubectl|docker|systemctl|helm) (?:\S{1,80} ){0,4}?"
-    r"(?:get|describe|top|logs|ps|status|images|list)(?!\S))"
-)
-_WRITES: Final = re.compile(r"&&|;|(?<!2)>(?!&)|-delete\b|-exec\b|\btee\b|\bxargs\b")
-"""What a command that begins by looking may do behind it."""
 CHANGE_LENGTHS: Final = ((80, 60), (64, 40), (60, 20))
 """Characters of a call that changed something, and of what came of it: its object, an id and its state. Three
 whole ones would fill a page. The first lengths at which all changes fit are taken: of 1,608 changes in joined
@@ -312,9 +293,7 @@ def _order_actions(facts: Sequence[Fact], *, is_service: bool) -> list[Fact]:
         in_turn = chain.from_iterable(zip(unsure, _vary_tools(unsure), strict=True))
         looked.sort(key=lambda fact: changed.get(_find_object(fact), -1) > fact.at)
         return list({id(fact): fact for fact in (*_vary_tools(made), *in_turn, *looked)}.values())
-    looks_of = ((f, _SHELL_LOOKS.match(f.text)) for f in others)
-    shell = (f for f, look in looks_of if look and not _WRITES.search(f.text, look.end(1)))
-    looked_up = set(map(id, (*filter(_is_lookup, others), *shell)))
+    looked_up = {id(f) for f in others if _is_lookup(f) or shows_content(f.text)}
     changes, lookups = (deque(f for f in others if (id(f) in looked_up) is looks) for looks in (False, True))
     order: list[Fact] = []
     is_after_lookup = True  # what was found can be looked up again; how a run ended is the state of the work
@@ -339,7 +318,7 @@ def _vary_tools(facts: Sequence[Fact]) -> list[Fact]:
 def _is_change(fact: Fact, *, sure: bool = True) -> bool:
     """True if an action changed something for good, or may have where that need not be sure."""
     judged = judge_action(fact.text)
-    return judged in {"change", "change" if sure else ""} and not _REFUSED.match(fact.about)
+    return judged in {"change", "change" if sure else ""} and not fact.has_failed
 
 
 def _is_call(fact: Fact) -> bool:

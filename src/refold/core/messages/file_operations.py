@@ -284,7 +284,7 @@ def _keep_paths(values: Any) -> list[str]:
     ]
 
 
-# -- results of edits ---------------------------------------------------------------------------------------
+# -- results of tools, mostly of edits ---------------------------------------------------------------------
 
 _RESULT_CHARS: Final = 400
 """Characters of the first line of a result that are read: a tool says at once that it failed."""
@@ -306,6 +306,7 @@ def _read_edit_words() -> Mapping[str, re.Pattern[str]]:
     begin = r"(?:<\w{{1,40}}>\s{{0,4}}){{0,3}}[^\w\s]{{0,3}}\s?"
     patterns = {
         "failure": begin + r"(?:{failures})",
+        "denial": begin + r"(?:{denials})",
         "refusal": f"{begin}(?:{{refusals}}"
         r"|(?:# ?)?(?:[\w:]{{1,30}} ){{0,3}}?(?:{refused_things})\b.{{0,200}}?(?:{refused})"
         r"|[^.;,:。，；]{{0,200}}?(?:{refusals_other}))",
@@ -316,6 +317,14 @@ def _read_edit_words() -> Mapping[str, re.Pattern[str]]:
         "clause end": r"[.;!?]+(?=\s|$)|, |[。；！，、]|\b(?:{but})\b",
     }
     return {name: re.compile(each.format_map(words), re.IGNORECASE) for name, each in patterns.items()}
+
+
+def is_denial(text: str) -> bool:
+    """True if the first line tells that a tool of any kind failed or was denied, and no other of a change."""
+    line, _, rest = text.partition("\n")
+    words = _read_edit_words()
+    is_denied = any(words[name].match(line, 0, _RESULT_CHARS) for name in ("failure", "denial"))
+    return is_denied and not words["change"].search(rest, 0, _RESULT_CHARS)
 
 
 def is_refusal(text: str, arguments: object = "") -> bool:

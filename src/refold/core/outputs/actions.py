@@ -221,6 +221,16 @@ _CHANGES_NOTHING: Final = re.compile(
 """Work on files, which has a list of its own, and what only shows what would be done."""
 
 
+_SHELL_LOOKS: Final = re.compile(
+    r"(cd \S{1,200} && |)(?:(?:cat|sed -n|nl|head|tail|less|ls|tree|find|grep|rg|ag|wc|pwd|which|stat"
+    r"|journalctl|read|git (?:grep|log|show|status|diff|blame|ls-files))(?!\S)|(?:Grep|Glob|LS)\("
+    r"|(?:kubectl|docker|systemctl|helm) (?:\S{1,80} ){0,4}?"
+    r"(?:get|describe|top|logs|ps|status|images|list)(?!\S))"
+)
+_WRITES: Final = re.compile(r"&&|;|(?<!2)>(?!&)|-delete\b|-exec\b|\btee\b|\bxargs\b")
+"""What a command that begins by looking may do behind it."""
+
+
 def name_tool(text: str) -> str:
     """Name the tool of an action and what it does, without the place where that is done.
 
@@ -247,3 +257,13 @@ def judge_action(text: str) -> Literal["change", "lookup", ""]:
     if (verb and verb["makes"]) or (looks in {"", None, "query"} and _CHANGE.search(text)):
         return "change"
     return "lookup" if looks else ""
+
+
+def shows_content(text: str) -> bool:
+    """True if a command, or a tool of an agent, only shows or searches files or states.
+
+    >>> [shows_content(text) for text in ("cat a.log", "cat a.log > b.log", "read a.py", "make")]
+    [True, False, True, False]
+    """
+    look = _SHELL_LOOKS.match(text)
+    return look is not None and not _WRITES.search(text, look.end(1))

@@ -45,6 +45,18 @@ WHY_KEYS: Final = ERROR_KEYS | {"reason", "message", "msg", "detail", "status", 
 """Keys that say why one of several was not done."""
 _FAILED: Final = re.compile(r"fail|error|reject|declin|denied|refus|not[_ ]", re.IGNORECASE)
 """With what a state begins that says that something was not done."""
+_REQUEST_FAILED: Final = re.compile(
+    r"fail|error|reject|denied|refus|invalid|not[_ ]|un|bad|[45]\d\d$|-\d", re.IGNORECASE
+)
+"""With what the state or the code of a request begins that was not done."""
+_CODE_KEYS: Final = frozenset({"status", "state", "code", "statuscode", "status_code", "type"})
+_ABOUT_ERROR: Final = frozenset(
+    {
+        *("details", "hint", "help", "path", "timestamp", "request_id", "requestid", "trace_id", "title"),
+        *("param", "stack"),
+    }
+)
+"""Keys that stand beside an error and say more of it, or nothing."""
 NAME_ENDS: Final = ("id", "name", "number", "title", "code", "key", "path", "url")
 """Ends of the keys under which an object has its name."""
 _NAME: Final = re.compile(r"(?:^|_|[a-z](?=[A-Z]))(?i:id|name|number|title)$")
@@ -118,6 +130,27 @@ class JsonPlan:
                 left -= len(pieces[-1]) + 2
         empty = (_tell_value(key, leave_out) for key in order if self.value[key] == [])
         return ", ".join(pieces) or ", ".join(f"{key} none" for key in empty) or "no other values"
+
+    @property
+    def is_only_error(self) -> bool:
+        """True if the value says that something failed, and has nothing to show for it."""
+        fields, inner = self.value, self.value
+        while isinstance(inner, dict):
+            fields, inner = inner, next(iter(inner.values()), None) if len(inner) == 1 else None
+        if not isinstance(fields, dict):
+            return False
+        known = {key.lower(): item for key, item in fields.items()}
+        if known.get("iserror") is True or False in (known.get("success"), known.get("ok")):
+            return True
+        is_set = {
+            key for key, item in known.items() if (any(item) if isinstance(item, list) else _is_set(item))
+        }
+        numbers = {key for key in is_set if isinstance(known[key], _Number)}
+        errors = {key for key in is_set - numbers if key.endswith(tuple(ERROR_KEYS))}
+        states = [str(known[key]) for key in is_set & _CODE_KEYS]
+        is_failure = any(map(_REQUEST_FAILED.match, states)) if states else bool(errors)
+        says_why = bool(errors or is_set & WHY_KEYS - _CODE_KEYS)
+        return is_failure and says_why and is_set <= errors | WHY_KEYS | _CODE_KEYS | _ABOUT_ERROR
 
     def _size(self, value: Any) -> int:
         return self.sizes.get(id(value), 0) or len(_write_scalar(value))

@@ -7,9 +7,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from refold.core.messages.file_operations import is_denial
 from refold.core.messages.message import Opaque, Text, ToolResult, json_text
 from refold.core.messages.text_cutting import cut_words
-from refold.core.outputs.json_plan import STATE_KEYS, parse_json
+from refold.core.outputs.actions import judge_action, shows_content
+from refold.core.outputs.json_plan import STATE_KEYS, JsonPlan, parse_json
 from refold.core.outputs.kinds import Kind, drop_numbers, recognise_kind
 from refold.core.outputs.line_plan import count_lines
 from refold.core.outputs.rank_code import find_first_signature
@@ -52,6 +54,10 @@ _FIELD: Final = re.compile(r"([A-Za-z][\w -]{0,40}): {1,20}(\S.*)")
 _WRAPPED: Final = ('"stdout"', '"output"', '"type"')
 SHORT_RESULT: Final = 40
 """Characters of a result in which no row of a table has room, and an id tells more than that it went well."""
+_NO_RESULT: Final = re.compile(r"\A(?:ok|success) true, |\A\d{1,9} lines: ")
+"""Beginnings that tell less than what stands behind them."""
+_NAME: Final = re.compile(r"[a-z]\w{0,60}")
+"""What may be the name of a field."""
 _ROWS: Final = re.compile(r"\d{1,9} rows(?:, \d{1,9} unlike the others)?(?=:| of )")
 TURN: Final = re.compile(
     r"\b(?:unfortunately|not|cannot|can't|couldn't|wasn't|declined|rejected|denied|refused|failed|error|unable"
@@ -70,6 +76,38 @@ _WROTE: Final = re.compile(
     r"(?:The )?[Ff]ile (?:\S{1,400} )?(?:has been |was )?(updated|created|edited|written|saved)\b"
 )
 """How tools say that they changed a file; what they print behind it is the file."""
+
+REFUSAL_LINES: Final = 3
+"""Lines of an output that only says that nothing came of an action; more of them report of several things."""
+_REFUSED_DATA: Final = re.compile(
+    r"(?:\w{0,40}error(?:s|message|_message)?\b(?! (?:0|false)\b)|iserror true"
+    r"|(?:success|ok|accepted|approved) (?:false|0)\b"
+    r"|(?:status|state|result|code) (?:fail|error|reject|denied|declin|refus|invalid|\w{0,40}not_"
+    r"|[45]\d\d\b))",
+    re.IGNORECASE,
+)
+"""What is told of data that say that nothing was changed; the state comes first."""
+_REFUSED_CHANGE: Final = re.compile(
+    r"[^.:]{0,80}\b(?:(?:could not|cannot|can['’]t|couldn['’]t) be|(?:was|were|has been|have been)"
+    r" (?:declined|rejected|denied|refused|blocked)"
+    r"|(?:is|are|was|were) not (?:allowed|permitted|available|possible|supported|eligible|enough|valid))\b",
+    re.IGNORECASE,
+)
+"""A sentence that says that something was not changed; of what was looked up it tells how it is."""
+_TOOLS: Final = ("read ", "Grep(", "Glob(", "LS(")
+"""What is told of tools that show files; a shell has other words for it."""
+_NOT_FOUND: Final = re.compile(
+    r"(?:\S{1,80}: ){1,3}(?:.{0,200}: )?(?:No such file or directory|Permission denied|(?:Is|Not) a directory"
+    r"|(?:command )?not found(?:: \S{1,80})?|cannot (?:access|open|stat|remove|create)\b.{0,200})$"
+    r"|Error from server \("
+)
+"""How a shell and its programs say that they found nothing of that name."""
+_STATED: Final = re.compile(
+    r"\A(?:(?:success|ok) false, |status (?:error|failed|failure), |(?:error|message) (?!from\b)(?=\S)"
+    r"|error: ){1,3}",
+    re.IGNORECASE,
+)
+"""What says no more than the word failed before it."""
 
 _LANDED: Final = re.compile(
     rf"{COMMITTED}"
@@ -128,17 +166,52 @@ def read_outcome(
     trouble = _find_trouble(lines) if is_bad or kind in _RUNS else ""
     if not trouble and (is_bad or (kind in _RUNS and not code)):
         trouble = min((lines[place] for place in find_warnings(lines)), key=rank_trouble, default="")
-    plan = None if is_bad or kind == "tests" else parse_json(_write_fields(lines, kind) or content)
+    plan = None if kind == "tests" else parse_json(_write_fields(lines, kind) or content)
     said = plan.tell(limit_chars, action, leave_out) if plan else ""
+    if not (is_bad or code) and _is_refused(plan, said or trouble, lines, kind=kind, action=action):
+        is_bad, state = True, "failed"
+    if plan:
+        trouble = said if is_bad else ""
     if not said:
         # Joined, a line that orders something may no longer be known as one, and two may become an order.
         first = [line[:limit_chars] for line in lines[: limit_chars // MARK_CHARS]]
         room = 0 if any(map(leave_out, (*first, " ".join(first)))) else limit_chars
         said = _describe_lines(lines, kind, trouble, room, is_bad=is_bad)
+    if is_bad:
+        said, trouble = _STATED.sub("", said), _STATED.sub("", trouble.strip())
     said = " ".join(_TAG.sub("", said).split())
-    line = cut_result(f"{state}: {said}" if is_bad else said, limit_chars)
+    said = f"{state}: {said}" if is_bad else said
+    line = cut_result(said, limit_chars) or cut_words(said, limit_chars)
     is_harmless = code == "0" or rank_trouble(trouble) == HARMLESS
     return ActionOutcome(line, is_bad, "" if is_harmless and not is_bad else trouble.strip())
+
+
+def _is_refused(plan: JsonPlan | None, said: str, lines: Sequence[str], *, kind: Kind, action: str) -> bool:
+    """True if an output says that nothing came of an action; `said`: what is told of data, or the trouble."""
+    is_change = judge_action(action) == "change"
+    if plan:
+        texts = list(plan.value.values()) if isinstance(plan.value, dict) else []
+        says_so = len(texts) == 1 and isinstance(texts[0], str) and is_denial(texts[0])
+        return says_so or plan.is_only_error or (is_change and _tells_refusal(_REFUSED_DATA, said, action))
+    if kind not in _RUNS | {"prose"}:
+        return False
+    if len(lines) == 1 and _NOT_FOUND.match(lines[0]):
+        return True
+    is_short = len(lines) <= REFUSAL_LINES
+    if shows_content(action) and (len(lines) > 1 or not action.startswith(_TOOLS)):
+        return False  # what a shell shows may be the text of a file
+    # How a long run went its last line tells as well: it may have been tried again.
+    report = "\n".join(lines) if is_short else f"{said}\n{lines[-1]}" if is_change and said else ""
+    is_refused = is_change and _tells_refusal(_REFUSED_CHANGE, report, action)
+    return is_refused or is_denial(report.strip())
+
+
+def _tells_refusal(pattern: re.Pattern[str], text: str, action: str) -> bool:
+    """True if a text begins with a refusal that is not what the action was to do: `reject_request(id=7)`."""
+    found = pattern.match(text)
+    return (
+        found is not None and found[0].rpartition(" ")[2].lower()[:5] not in action.partition("(")[0].lower()
+    )
 
 
 def _unwrap_data(text: str) -> tuple[str, str, bool]:
@@ -170,19 +243,36 @@ def _write_fields(lines: Sequence[str], kind: Kind) -> str:
 
 
 def cut_result(text: str, limit_chars: int) -> str:
-    """Cut a line so that it still tells what was refused or has to wait.
+    """Cut a line so that it still tells what was refused or has to wait; "" where no piece tells anything.
 
     >>> cut_result("The wish to return order 7 of Maria Gonzales was declined by the warehouse.", 45)
     'The wish to … declined by the warehouse.'
+    >>> cut_result("reservation_id HATHAT, user_id ada_7, flights none", 16)
+    'HATHAT, …'
     """
     if len(text) > limit_chars and limit_chars <= SHORT_RESULT:
         rows = None if TURN.search(text.partition(":")[0]) else _ROWS.match(text)
-        text = rows[0] if rows else text.removeprefix("ok true, ").removeprefix("success true, ")
+        text = rows[0] if rows else _NO_RESULT.sub("", text, count=1)
     turn = TURN.search(text) if len(text) > limit_chars else None
     if turn is None or turn.end() <= limit_chars - len(" …"):
-        return cut_words(text, limit_chars)
+        return _cut_fields(text, limit_chars)
     start = cut_words(text[: turn.start()], limit_chars // 3)
     return f"{start} {cut_words(text[turn.start() :], limit_chars - len(start) - 1)}".strip()
+
+
+def _cut_fields(text: str, limit_chars: int) -> str:
+    """Cut a line between words, but not behind the name of a field: its value tells more, or another one."""
+    cut = cut_words(text, limit_chars)
+    kept, _, last = cut.removesuffix(" …").rpartition(", ")
+    if len(text) <= limit_chars or not cut.endswith(" …") or not _NAME.fullmatch(last):
+        return cut
+    if kept:
+        return f"{kept}, …"
+    value, *others = text.removeprefix(f"{last} ").split(", ")
+    if len(value) <= limit_chars and not others:
+        return value
+    fits = next((field for field in (value, *others) if len(field) <= limit_chars - len(", …")), "")
+    return f"{fits}, …" if fits else cut_words(value, limit_chars) if " " in value[:limit_chars] else ""
 
 
 def read_result(result: ToolResult) -> str:

@@ -232,9 +232,23 @@ class TestPeople:
                 "Er kommt wohl am 7. März an die Packstation 144.",
                 "Er kommt wohl am 7. März an die Packstation 144.",
             ),
+            ("The tests pass now. Shall I go on?", "The tests pass now."),
+            (
+                "Die Prüfung läuft jetzt ohne Fehler. Soll ich weitermachen?",
+                "Die Prüfung läuft jetzt ohne Fehler.",
+            ),
+            ("测试通过了。要继续吗？", "测试通过了。"),
+            ("Fixed it. The parser had lost its last token. Go on?", "The parser had lost its last token."),
+            ("To go on, I need your number. If so, please send it.", ""),
+            ("You're welcome! If you have any other questions, feel free to ask.", ""),
+            (
+                "If you have questions about room 7, call 555.",
+                "If you have questions about room 7, call 555.",
+            ),
+            ("Sure! A Short Heading\nOkay.", ""),
         ],
     )
-    def test_courtesy_before_a_question_and_a_detail_of_a_list_are_no_answers(self, text, answer):
+    def test_courtesy_a_request_and_a_detail_of_a_list_are_no_answers(self, text, answer):
         assert told(facts(assistant(text)), "answer") == ([(answer, "")] if answer else [])
 
     def test_reminders_of_programs_are_no_words_of_the_user(self):

@@ -15,7 +15,9 @@ from refold.core.facts.injections import (
     is_instruction,
 )
 from refold.core.facts.sentences import (
+    asks_back,
     classify_sentence,
+    is_courtesy,
     is_decision,
     is_promise,
     may_hold_decision,
@@ -226,9 +228,67 @@ def test_names_are_found_without_spaces_between_them():
     assert list(find_entities(joined)) == list(find_entities(joined.replace(",", " ")))
 
 
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "If you have any other questions, feel free to ask!",
+        "Thank you for waiting.",
+        "I'd be happy to help you with that!",
+        "Have a great day!",
+        "You're very welcome!",
+        "Once you have the number, I can go on.",
+        "Great! That's a wonderful idea.",
+        "Take your time, and I'll be here.",
+        "Falls Sie noch Fragen haben, melden Sie sich.",
+        "N'hésitez pas à demander.",
+        "Si tiene alguna otra pregunta, aquí estoy.",
+        "Se hai altre domande, sono qui.",
+        "Se tiver mais alguma dúvida, estou à disposição.",
+        "Jeśli masz inne pytania, śmiało.",
+        "Если у вас есть вопросы, обращайтесь.",
+        "Als je nog vragen hebt, aarzel niet.",
+        "Başka bir sorunuz varsa çekinmeyin.",
+        "如果您还有其他问题，请随时告诉我。",
+        "他に質問があれば、お気軽にどうぞ。",
+        "다른 질문이 있으시면 말씀해 주세요.",
+        "إذا كان لديك أي سؤال، لا تتردد.",
+        "यदि आपके कोई और प्रश्न हैं, तो पूछें।",
+    ],
+)
+def test_courtesy_is_known(sentence):
+    assert is_courtesy(sentence)
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "The tests pass now.",
+        "I understand the bug now.",
+        "I'm happy to help, but I cannot delete accounts.",
+        "Thanks for waiting: the migration is over.",
+        "Sure, the company can have that name.",
+        "If the cache is empty, the parser asks the server.",
+        "Merci, mais le serveur est arrêté.",
+        "谢谢，但是服务器停了。",
+    ],
+)
+def test_what_tells_something_is_no_courtesy(sentence):
+    assert not is_courtesy(sentence)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "text", ["a" * 300_000, "a_" * 150_000, "/" * 300_000, "a/" * 150_000, "-:" * 150_000]
+    "text",
+    [
+        *("a" * 300_000, "a_" * 150_000, "/" * 300_000, "a/" * 150_000, "-:" * 150_000, " " * 300_000),
+        *(
+            "， " * 150_000,
+            "if you have " * 25_000,
+            "please, " * 40_000,
+            "i need the " * 30_000,
+            "请，" * 100_000,
+        ),
+    ],
 )
 def test_hostile_text_hangs_no_pattern(text):
     with stop_hang():
@@ -236,6 +296,8 @@ def test_hostile_text_hangs_no_pattern(text):
         classify_sentence(text)
         find_instructions(text, 4)
         split_sentences(text)
+        is_courtesy(text)
+        asks_back(text)
 
 
 # -- injections ----------------------------------------------------------------------------------------------

@@ -25,9 +25,11 @@ from refold.core.facts.lists import ListAnswer, find_listed_names, may_hold_list
 from refold.core.facts.rules_files import find_rules_reads
 from refold.core.facts.sentences import (
     LONGEST,
+    STATEMENT_ENDS,
     asks_back,
     classify_sentence,
     has_rule_words,
+    is_courtesy,
     is_decision,
     is_promise,
     may_be_rule,
@@ -77,8 +79,8 @@ ANSWER_CHARS: Final = 900
 """Characters of an answer in which the sentence is looked for that tells most."""
 LONGEST_ANSWER: Final = 240
 """Characters of such a sentence."""
-LEAST_ANSWER: Final = 24
-"""Characters of an answer that tells something; shorter ones are courtesy."""
+SHORT_ANSWER, LEAST_ANSWER = 24, 8
+"""Characters of a sentence that is told only where no longer one is, and bytes of one that tells nothing."""
 _BOLD: Final = re.compile(r"(?<![\w*/)])\*\*(?=\S)([^*\n]{1,200})(?<=\S)\*\*(?![\w*/(])")
 """A text in bold; `2**10` and `src/**` are none."""
 _DETAILS: Final = re.compile(
@@ -357,23 +359,21 @@ def _find_answer(text: str) -> str:
     """Find the sentence of an answer that tells most: that with most numbers and names, else the first.
 
     Lines below an item of a list, and items such as `Arrival: 01:00`, tell nothing without what stands above.
-    What asks for something tells nothing either, nor does courtesy before it: words without number or name.
+    What asks for something tells nothing either, nor does courtesy without a number or a name.
     """
     read = _BOLD.sub(r"\1", text[: find_cut(text, ANSWER_CHARS)])
     kept = _DETAILS.sub(lambda line: line[0] if is_failure(line[0]) else "", read)
-    sentences = split_sentences(kept) or split_sentences(read)
-    asking = [place for place, each in enumerate(sentences) if asks_back(each)]
     found = [
-        (-_count_specific(each[:LONGEST_ANSWER]), place, each)
-        for place, each in enumerate(sentences)
-        if len(each) > LEAST_ANSWER and place not in asking and not each.rstrip().endswith((":", "："))
+        (len(each) <= SHORT_ANSWER, -_count_specific(each[:LONGEST_ANSWER]), place, each)
+        for place, each in enumerate(split_sentences(kept) or split_sentences(read))
+        if not asks_back(each) and not each.rstrip().endswith((":", "："))
     ]
-    last = asking[-1] if asking else -1
     telling = next(
         (
             each
-            for count, place, each in sorted(found)
-            if (count or place > last) and not is_instruction(each)
+            for is_short, count, _, each in sorted(found)
+            if (not is_short or (len(each.encode()) > LEAST_ANSWER and each.endswith(STATEMENT_ENDS)))
+            and not (is_instruction(each) or (count == 0 and is_courtesy(each)))
         ),
         "",
     )

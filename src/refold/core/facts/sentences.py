@@ -26,7 +26,7 @@ LONGEST: Final = 400
 """Characters of a sentence that are kept; people state a rule in less."""
 # It begins with a set of letters: such a pattern is found several times as fast as one that looks back.
 _SENTENCE_END: Final = re.compile(r"[.!?।॥؟۔。！？](?:(?<=[.!?।॥؟۔])[\"')\]]?\s+|(?<=[。！？]))")
-_QUESTION_ENDS, _STATEMENT_ENDS = ("?", "？", "؟"), (".", "!", "。", "।", "۔")
+_QUESTION_ENDS, STATEMENT_ENDS = ("?", "？", "؟"), (".", "!", "。", "।", "۔")
 NARROWEST, WIDEST = 56, 140
 """Characters at which editors and terminals wrap lines."""
 _ABBREVIATIONS: Final = (
@@ -153,7 +153,19 @@ def is_promise(sentence: str) -> bool:
 def asks_back(sentence: str) -> bool:
     """True if a sentence of a model asks its user for something."""
     is_question = sentence.rstrip().endswith(_QUESTION_ENDS)
-    return is_question or has_pattern(sentence, r"^\W*(?:{})\b", "asks_back")
+    return is_question or has_pattern(sentence, r"^\W{{0,12}}(?:{})\b", "asks_back")
+
+
+def is_courtesy(sentence: str) -> bool:
+    """True if a sentence only greets, thanks, or offers more help.
+
+    >>> is_courtesy("If you have any other questions, feel free to ask!"), is_courtesy("The tests pass now.")
+    (True, False)
+    """
+    polite = has_pattern(
+        sentence, r"^\W{{0,12}}(?:(?:{})\b[,.:;!]? {{0,4}}){{0,3}}(?:{})", "lead", "courtesy"
+    )
+    return polite and not has_pattern(sentence, r"\b(?:{})\b|{}", "says_more", "says_more_other")
 
 
 # -- sentences of a request ---------------------------------------------------------------------------------
@@ -268,7 +280,7 @@ def _score_holding(body: str, words: list[str]) -> float:
     score += (
         0.6 * body.endswith(_POLITE_ENDS)
         + _score_subject(body, words)
-        - 0.3 * (body[0].islower() or not body.endswith(_STATEMENT_ENDS))
+        - 0.3 * (body[0].islower() or not body.endswith(STATEMENT_ENDS))
     )
     score -= 1.2 * (not present.isdisjoint(lists["past"]) or _is_past(words)) + 0.5 * body.endswith("!")
     points_back = not present.isdisjoint(lists["pointers"]) or not lists["owners"].isdisjoint(words[:3])

@@ -77,7 +77,7 @@ class TestSections:
         )
         assert section(text, "What the user said") == ["- Fix the login. … Never touch the tests."]
         assert section(text, DONE)[:3] == [
-            "- read src/login.py → 2 lines: def login(user):",
+            "- read src/login.py → def login(user):; return check(user)",
             "- pytest -q; echo done → 1 failed; FAILED tests/test_login.py::test_it",
             "- write src/login.py (1 line) → ok",
         ]

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from growth import assert_linear, stop_hang
 from refold import Opaque, Text, ToolResult
-from refold.core.outputs.outcome import cut_result, read_outcome, read_result
+from refold.core.outputs.outcome import ActionOutcome, cut_result, read_outcome, read_result
 from refold.core.outputs.trouble import (
     PASSED_TEST,
     STRONG,
@@ -115,7 +115,7 @@ class TestOutcome:
             ('{"error": "TypeError: bad"}', "failed: TypeError: bad"),
             ("Chunk ID: 12\nProcess exited with code 4\nOutput:\nboom", "exit code 4: boom"),
             (TRACE.replace("KeyError: 'a'", "KeyError"), "4 lines: KeyError at x['a']"),
-            ("The last command <command>make</command> timed out", "The last command make timed out"),
+            ("The last command <command>make</command> timed out", "failed: timed out"),
             ("x.py:3: DeprecationWarning: old\n  import x\nthe result", "the result"),
             ("total 8\ndrwxr-xr-x 2 r r 4096 Jan 1 .\n-rw-r--r-- 1 r r 5 Jan 1 a.py", "1 entries: a.py"),
             ("=== 3 failed, 41 passed in 2.10s ===", "3 failed, 41 passed in 2.10s"),
@@ -161,12 +161,57 @@ class TestOutcome:
             ),
             ('{"results": [{"title": "a"}, {"title": "a"}, {"title": "a"}]}', "results 3 items"),
             ('{"results": [], "next": null}', "results none"),
+            ("0629d16 feat: add it\n" + "9dd68ea fix: sort this\n" * 9, "10 lines: 0629d16 feat: add it"),
+            ("[m abc1234] a\n" + "12 objects were counted\n" * 9, "10 lines: 12 objects were counted"),
+            (
+                'On branch a\nChanges:\n  (use "git add")\n\tmodified:   src/a.py\nUntracked:\n\tb.py\n\nno changes added',
+                "2 files: modified src/a.py, b.py",
+            ),
+            ("On branch a\nYour branch is ahead by 1", "On branch a; Your branch is ahead by 1"),
+            ('User has answered your questions: "Which one?"="The first", "When?"="Now". Go on.', None),
+            ("User has answered nothing.", "User has answered nothing."),
+            ("    if x(a, b):\n    if x(a):", "if x(a, b):; if x(a):"),
+            (
+                "const mid = (low + high) >>> 1\nconst run = (a) => a\n" + "let x = 3  // three\n" * 9,
+                "11 lines: const run = (a) => a",
+            ),
             (NOTEBOOK, "5 lines: KeyError: 'region'"),
             (NOTEBOOK.partition("\nKeyError: ")[0], "4 lines: KeyError Traceback (most recent call last)"),
         ],
     )
     def test_says_what_came_out(self, text, said):
-        assert read_outcome(text).line == said
+        assert read_outcome(text).line == (said or "the user chose: The first; Now")
+
+    def test_what_was_asked_for_is_not_repeated(self):
+        text = 'Results for query: "mix audit"\n\nMixAudit: an audit task'
+        assert read_outcome(text, action="search(query=mix audit)").line == "MixAudit: an audit task"
+        assert read_outcome(text).line.startswith("Results for query")
+        assert read_outcome('Results for: "mix audit"', action="search(query=mix audit)").line.startswith(
+            "Res"
+        )
+
+    def test_a_search_that_found_nothing_has_not_failed(self):
+        nothing = "<returncode>1</returncode>\n<output>\n</output>"
+        for action in ("grep x a.py", "cd src && rg x", "git grep x"):
+            assert read_outcome(nothing, action=action) == ActionOutcome("no matches", has_failed=False)
+        assert read_outcome(nothing, action="grepper x").line == "exit code 1, no output"
+        assert read_outcome(nothing.replace("1", "2"), action="grep x a.py").has_failed
+
+    @pytest.mark.parametrize(
+        ("text", "said"),
+        [
+            ("The last command <command>make\nall</command> timed out and has been killed.\nOutput: x", None),
+            ("Command timed out after 2m 0.0s", "timed out after 2m 0.0s"),
+            ("The command `make` was killed", "was killed"),
+            ("Please always provide EXACTLY ONE action, found 2.\n\nPlease format it so.", None),
+            ("No tool call was found in your answer.", "No tool call was found in your answer."),
+        ],
+    )
+    def test_what_was_ended_or_not_run_has_failed(self, text, said):
+        told = read_outcome(text, action="make")
+        assert told.has_failed
+        assert told.line.removeprefix("failed: ") == told.trouble
+        assert told.trouble in (said, "timed out and has been killed.", text.partition("\n")[0])
 
     @pytest.mark.parametrize(
         ("data", "said"),
@@ -625,7 +670,11 @@ class TestRefusals:
         assert not read_outcome(text, action=action).has_failed
 
     @pytest.mark.parametrize(
-        "piece", [" ", "a", "a: ", "error ", "not ", "x | y\n", "Error: a\n", '{"a":', "未"]
+        "piece",
+        [
+            *(" ", "a", "a: ", "error ", "not ", "x | y\n", "Error: a\n", '{"a":', "未", '"="', "\tx\n"),
+            *("The last command <command>", "User has answered ", "On branch a\n", "abc1234 ", 'x "'),
+        ],
     )
     def test_hostile_text_takes_no_time(self, piece):
         with stop_hang():

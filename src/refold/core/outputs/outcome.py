@@ -14,11 +14,12 @@ from refold.core.outputs.actions import judge_action, shows_content
 from refold.core.outputs.json_plan import STATE_KEYS, JsonPlan, parse_json
 from refold.core.outputs.kinds import Kind, drop_numbers, recognise_kind
 from refold.core.outputs.line_plan import count_lines
-from refold.core.outputs.rank_code import find_first_signature
+from refold.core.outputs.rank_code import find_first_signature, is_numbered
 from refold.core.outputs.rank_diffs import count_changes
 from refold.core.outputs.rank_lists import BORDERS, TELL_ROWS
 from refold.core.outputs.trouble import (
     ASSERTION,
+    COMMIT,
     COMMITTED,
     FAILED_TEST,
     HARMLESS,
@@ -32,6 +33,7 @@ from refold.core.outputs.trouble import (
 )
 from refold.core.outputs.wrappers import (
     find_exit_code,
+    find_stop,
     remove_noise,
     split_frame,
     tells_failure,
@@ -94,6 +96,13 @@ _REFUSED_CHANGE: Final = re.compile(
     re.IGNORECASE,
 )
 """A sentence that says that something was not changed; of what was looked up it tells how it is."""
+_SEARCHES: Final = re.compile(r"(?:cd \S{1,200} && )?(?:[efz]?grep|rg|ag|git grep)(?!\S)")
+"""Programs whose exit code of 1 says that they found nothing."""
+_QUOTED: Final = re.compile(r"[^\"]{1,80}\"(.{8,200})\"$")
+"""A first line that only quotes what was asked for: `Search results for query: "a b"`."""
+_ANSWERS: Final = re.compile(r"(?:The )?[Uu]ser (?:has )?answered\b")
+_CHOSEN: Final = re.compile(r'"="([^"]{1,400})"')
+"""How Claude Code tells what the user answered: `"Which one?"="The first"`."""
 _TOOLS: Final = ("read ", "Grep(", "Glob(", "LS(")
 """What is told of tools that show files; a shell has other words for it."""
 _NOT_FOUND: Final = re.compile(
@@ -150,6 +159,10 @@ def read_outcome(
     >>> read_outcome("Exit code 1\nTraceback (most recent call last):\nKeyError: 'a'").line
     "exit code 1: KeyError: 'a'"
     """
+    if stop := find_stop(text):
+        return ActionOutcome(cut_words(f"failed: {stop}", limit_chars), has_failed=True, trouble=stop)
+    if chosen := _CHOSEN.findall(text, 0, LITERAL_CHARS) if _ANSWERS.match(text) else ():
+        return ActionOutcome(cut_words(f"the user chose: {'; '.join(chosen)}", limit_chars), has_failed=False)
     text, code, is_error = _unwrap_data(text)
     pieces = split_frame(remove_noise(text))
     code = code or find_exit_code(pieces)
@@ -159,10 +172,14 @@ def read_outcome(
     lines = [line for place, line in enumerate(lines) if place not in usual] or lines
     is_bad = failed or is_error or tells_failure(pieces) or code not in {"", "0"}
     state = (f"exit code {code}" if code not in {"", "0"} else "failed") if is_bad else "ok"
+    if not lines and code == "1" and _SEARCHES.match(action):
+        return ActionOutcome("no matches", has_failed=False)
     if not lines:
         return ActionOutcome(f"{state}, no output", is_bad)
     kind = recognise_kind([*lines[:FIRST_LINES], *lines[FIRST_LINES:][-LAST_LINES:]])
     lines = [line for line in drop_numbers(lines, kind) if line.strip()]
+    asked = _QUOTED.search(lines[0]) if len(lines) > 1 else None
+    lines = lines[1:] if asked and asked[1] in action else lines
     trouble = _find_trouble(lines) if is_bad or kind in _RUNS else ""
     if not trouble and (is_bad or (kind in _RUNS and not code)):
         trouble = min((lines[place] for place in find_warnings(lines)), key=rank_trouble, default="")
@@ -296,7 +313,10 @@ def _describe_lines(lines: Sequence[str], kind: Kind, trouble: str, room: int, *
         return trouble or _find_telling_line(lines)
     if wrote := _WROTE.match(lines[0]):
         return f"file {wrote[1]}"
-    whole = _join_lines(lines, 0 if trouble or kind not in _WHOLE else room)
+    if room and (changes := _describe_changes(lines)):
+        return changes
+    is_short = kind in _WHOLE or (kind == "code" and not is_numbered(lines))
+    whole = _join_lines(lines, room if is_short and not trouble else 0)
     if len(lines) == 1 or whole:
         return whole or lines[0].strip()
     if kind in _RUNS:
@@ -329,6 +349,13 @@ def _describe_tests(lines: Sequence[str]) -> str:
     return "; ".join(filter(None, (summary, failed)))
 
 
+def _describe_changes(lines: Sequence[str]) -> str:
+    """Return the files that `git status` lists; "" for another output, or where it lists none."""
+    is_status = lines[0].startswith(("On branch ", "HEAD detached "))
+    files = [" ".join(line.replace(":", " ", 1).split()) for line in lines if is_status and line[0] == "\t"]
+    return f"{len(files)} file{'' if len(files) == 1 else 's'}: {', '.join(files)}" if files else ""
+
+
 def _find_trouble(lines: Sequence[str]) -> str:
     """Return the line that tells of trouble: the last exception, else the first failure."""
     if traces := find_traces(lines):
@@ -344,7 +371,9 @@ def _find_result_line(lines: Sequence[str]) -> str:
     """Return the last line with words, where a program says what came out; prose begins with its subject."""
     first = _find_telling_line(lines)
     is_prose = first.endswith((".", "!", "?")) and not first.endswith("..") and first.count(" ") > 2
-    return first if is_prose or len(lines) > LAST_LINES else _find_telling_line(lines[::-1])
+    is_history = COMMIT.match(lines[0]) and not lines[0].startswith("[")  # the newest comes first
+    begins = is_prose or is_history or len(lines) > LAST_LINES
+    return first if begins else _find_telling_line(lines[::-1])
 
 
 def _find_telling_line(lines: Sequence[str]) -> str:

@@ -14,7 +14,8 @@ _SIGNATURE: Final = re.compile(
     r"|extern|const|inline|virtual|override|open|internal|sealed|data|partial)\s{1,4}){0,5}"
     r"(?:def|class|func|fn|function|interface|struct|enum|trait|impl|module|defmodule|defp|defmacro|namespace|type"
     r"|record|object|union|describe|it|test|resource|schema)[ (]\S"
-    r"|\s{0,8}(?:export )?(?:const|let|var) \w{1,80} = (?:async )?(?:\(|function)"
+    r"|\s{0,8}(?:export )?(?:const|let|var) \w{1,80} = (?:async )?"
+    r"(?:\((?:[^()]{0,200}\) ?(?:=>|:)|$)|function)"
 )
 _IMPORT: Final = re.compile(
     r"(?:import|from|#include|use|using|require|package|alias|source) ?\S|const \w{1,60} = require"

@@ -66,7 +66,7 @@ _COUNTED: Final = re.compile(
 """What happened beside what did not: `Failures: 1, Errors: 0`."""
 COMMITTED: Final = r"\[[\w./-]{1,80}(?: \([\w -]{1,30}\))? [0-9a-f]{7,40}\] "
 """How `git commit` says what it made."""
-_COMMIT: Final = re.compile(
+COMMIT: Final = re.compile(
     r"[*|\\/ ]{0,12}(?=[a-f]{0,39}\d)(?=\d{0,39}[a-f])[0-9a-f]{7,40}"
     rf" (?!\W?(?:[A-Z]{{4,9}}\b(?! ->)|error|fatal|panic))|{COMMITTED}"
 )
@@ -128,7 +128,7 @@ def _find_places(lines: Sequence[str], parts: Sequence[str], pattern: re.Pattern
         for place in sorted(places)
         if pattern.search(lines[place])
         and (not _HARMLESS.search(lines[place]) or _COUNTED.search(lines[place]))
-        and not _COMMIT.match(lines[place])
+        and not COMMIT.match(lines[place])
     ]
     is_log = bool(found) and _LOG.search(text)
     return [place for place in found if not is_log or not lines[place].startswith("    ")]

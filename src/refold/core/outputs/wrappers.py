@@ -38,6 +38,18 @@ _EXIT_CODE: Final = re.compile(
     r"|(?i:\bexited with (-?\d{1,9}))"
 )
 _FAILED_STATUS: Final = re.compile(r"<status>\s{0,4}(?i:error|failed|failure)\s{0,4}<")
+_STOP: Final = re.compile(
+    r"\s{0,8}(?:The (?:last |previous )?(?:command|process|tool call) "
+    r"(?:<command>.{0,4000}?</command> |`[^`\n]{0,400}` )?|Command )"
+    r"((?:timed out|(?:has been|was) (?:killed|terminated|interrupted|aborted))\b[^\n]{0,160})",
+    re.DOTALL,
+)
+"""How a harness says that it ended a program; what the program had printed stands behind it."""
+_NOT_RUN: Final = re.compile(
+    r"\s{0,8}((?:Please always provide EXACTLY ONE action|No (?:action|command|tool call) was found)"
+    r"\b[^\n]{0,160})"
+)
+"""How it says that it ran nothing."""
 _NOTICE: Final = re.compile(r"<warning>[^<]{0,2000}</warning>\n?")
 """What a harness says about a long output; a marker says the same in fewer words."""
 _LOGGED: Final = re.compile(rf"\r(?!\s)(?={TIMED_LINE.pattern})")
@@ -173,6 +185,16 @@ def tells_failure(pieces: Sequence[Piece]) -> bool:
     first = [piece.text.strip() for piece in pieces[:2] if piece.is_frame]
     is_error = len(pieces) > 1 and first in (["<error>"], ["<tool_use_error>"])
     return is_error or any(map(_FAILED_STATUS.match, first))
+
+
+def find_stop(text: str) -> str:
+    r"""Return what a harness says of an action that it ended or did not run; "" if it says nothing of that.
+
+    >>> find_stop("The last command <command>make</command> timed out and has been killed.\nIts output:")
+    'timed out and has been killed.'
+    """
+    found = _STOP.match(text) or _NOT_RUN.match(text)
+    return found[1].strip() if found else ""
 
 
 def find_exit_code(pieces: Iterable[Piece]) -> str:

@@ -251,6 +251,20 @@ class TestPeople:
     def test_courtesy_a_request_and_a_detail_of_a_list_are_no_answers(self, text, answer):
         assert told(facts(assistant(text)), "answer") == ([(answer, "")] if answer else [])
 
+    def test_a_comment_in_code_decides_nothing(self):
+        text = "The issue is the lock.\n```python\n# the solution is a queue, as we decided\n```"
+        assert told(facts(assistant(text)), "decision") == [("The issue is the lock.", "")]
+
+    def test_small_talk_is_no_statement(self):
+        found = facts(user("No worries, Mel! Never deploy on a Friday. Talk soon."))
+        assert [fact.text for fact in found.of(*USER_KINDS)] == ["Never deploy on a Friday."]
+
+    @pytest.mark.parametrize("command", ["nl -ba a.py | sed -n '4300,4380p'", "sed -i '4300s/a/b/' a.py"])
+    def test_numbers_of_lines_are_no_names(self, command):
+        found = facts(assistant(f"```bash\n{command}\n```"), RAN)
+        assert "a.py" in {fact.text for fact in found.of("name", "file")}
+        assert not {"4300", "4380"} & {fact.text for fact in found.of("name")}
+
     def test_reminders_of_programs_are_no_words_of_the_user(self):
         found = facts(user("Go on.<system-reminder>Always use tabs.</system-reminder>"))
         assert [fact.text for fact in found.facts if fact.kind in USER_KINDS] == ["Go on."]

@@ -12,6 +12,7 @@ from refold.core.facts.extraction import find_facts
 from refold.core.facts.ledger import KINDS, Fact, Ledger
 from refold.core.facts.lists import ListAnswer, fill_lists, find_listed_names, may_hold_list
 from refold.core.facts.page import (
+    ANSWERED,
     DECIDED,
     DONE,
     FAILED,
@@ -201,6 +202,31 @@ def test_an_error_that_is_told_with_its_command_is_not_told_twice(titles):
     for title in titles:
         fill_section(page, found, title, 500)
     assert page.text == f"## What was done and printed\n- #1 make → {outcome}\n\n## What failed\n- #1 boom"
+
+
+def test_an_error_of_a_call_names_it_and_a_sentence_is_told_once():
+    page = Page(count, 500)
+    found = ledger(
+        Fact("error", "no seats", "book(id=7, class=business)", 1),
+        Fact("error", "no such file", "cat a.py", 2),
+        Fact("decision", "We go with the second one.", at=3),
+        Fact("answer", "We go with the second one.", at=3),
+        Fact("answer", "It leaves at noon.", at=4),
+    )
+    for title in (FAILED, DECIDED, ANSWERED):
+        fill_section(page, found, title, 100)
+    assert page.text.split("\n\n") == [
+        "## What was answered\n- #4 It leaves at noon.",
+        "## Decisions and promises\n- #3 We go with the second one.",
+        "## What failed\n- #1 book: no seats\n- #2 no such file",
+    ]
+
+
+def test_one_file_has_one_line_with_and_without_a_dot_before_it():
+    page = Page(count, 500)
+    found = ledger(Fact("file", "src/a.py", "changed", 1), Fact("name", "./src/a.py", "paths", 2, 3.0))
+    fill_names(page, found, 100)
+    assert page.text == "## Files\n- changed: src/a.py #1"
 
 
 def test_an_outcome_does_not_name_the_file_again():

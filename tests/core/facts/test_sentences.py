@@ -20,6 +20,7 @@ from refold.core.facts.sentences import (
     is_courtesy,
     is_decision,
     is_promise,
+    is_small_talk,
     may_hold_decision,
     split_sentences,
 )
@@ -213,6 +214,7 @@ def test_instructions_in_a_tools_output():
         ("self.get_user(x.y)", [("get_user", "functions and variables")]),
         ("___ plain words Here", []),
         ("ABC xyz-abc", []),
+        ("19/02/2023", [("2023", "numbers")]),
     ],
 )
 def test_names_and_values(text, found):
@@ -276,6 +278,36 @@ def test_what_tells_something_is_no_courtesy(sentence):
     assert not is_courtesy(sentence)
 
 
+@pytest.mark.parametrize(
+    ("sentence", "is_one"),
+    [
+        ("No worries, Mel!", True),
+        ("Alright, then.", True),
+        ("Have a great day.", True),
+        ("Talk soon!", True),
+        ("Bonne journée !", True),
+        ("谢谢您！", True),
+        ("No tabs!", False),
+        ("Thanks, never deploy on a Friday.", False),
+        ("No problem with tabs here, use spaces.", False),
+    ],
+)
+def test_small_talk_is_known(sentence, is_one):
+    assert is_small_talk(sentence) == is_one
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "Now that you've decided on it, go on.",
+        "Once the solution is ready, we ship it.",
+        "If the issue is there, it warns.",
+    ],
+)
+def test_what_holds_only_perhaps_is_no_decision(sentence):
+    assert not is_decision(sentence)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
@@ -297,6 +329,7 @@ def test_hostile_text_hangs_no_pattern(text):
         find_instructions(text, 4)
         split_sentences(text)
         is_courtesy(text)
+        is_small_talk(text)
         asks_back(text)
 
 

@@ -106,6 +106,8 @@ MOST_FIGURES: Final = 12
 """Numbers with a fraction in an output from which on they are a table, and none of them names anything."""
 _LEAST_ORDER: Final = 8
 """Characters of a text that can order something; most values of data have fewer."""
+_SED_LINES: Final = re.compile(r"(?<=['\" ])\d{1,7}(?:,\d{1,7})?(?=[pdsaicr](?:['\"/|#\\ ]|$))")
+"""Numbers of lines in a command of `sed`: other lines have them after the next edit."""
 _JSON_KEY: Final = re.compile(r'"[\w .-]{1,80}" ?:')
 """A key of JSON: every answer of an interface has the same ones, and nobody asks for them again."""
 _FILE_AT_LINE_START: Final = re.compile(r"^([\w./@-]{2,200}\.\w{1,8})[:-]\d{0,7}[:-]?")
@@ -303,7 +305,7 @@ class FactCollector:
 
     def add_names(self, text: str, file: str, at: int, weight: float) -> str:
         """Note the names of a text with the file they stand in; return the file that the text is about."""
-        entities = find_entities(text)
+        entities = find_entities(_SED_LINES.sub(" ", text) if "sed " in text else text)
         figures = [name for name, kind in entities if kind == NUMBER and not name.isdigit()]
         for name in figures if weight < SEEN_ONLY and len(figures) > MOST_FIGURES else ():
             del entities[name, NUMBER]

@@ -145,6 +145,7 @@ def _read_path(piece: str) -> list[Entity]:
         return [(piece, URL)]
     is_path = piece.startswith(("./", "../", "~/")) or any("." in step for step in steps) or len(steps) > 2
     is_path = is_path or (len(steps) > 1 and (piece.startswith("/") or "_" in piece))
+    is_path = is_path and not piece.replace("/", "").isdigit()  # 19/02/2023
     if not _PATH.fullmatch(piece) or not steps or not is_path or _SCRIPT.fullmatch(piece):
         return [entity for step in steps if (entity := _read_identifier(step))]
     return [(piece, PATH)]

@@ -32,6 +32,7 @@ from refold.core.facts.sentences import (
     is_courtesy,
     is_decision,
     is_promise,
+    is_small_talk,
     may_be_rule,
     may_hold_decision,
     split_sentences,
@@ -228,7 +229,7 @@ class _MessageReader:
         who, text = (who, words) if who in self.people else (self._name_speaker(message), text)
         sentences = _find_own_sentences(text)
         for place, sentence in enumerate(sentences):
-            if kinds is RULE_KINDS and not may_be_rule(sentence):
+            if is_small_talk(sentence) or (kinds is RULE_KINDS and not may_be_rule(sentence)):
                 continue
             kind, weight = classify_sentence(sentence)
             is_pasted = len(sentences) > PASTED_SENTENCES and (
@@ -247,7 +248,8 @@ class _MessageReader:
     def read_model(self, message: Message, at: int) -> None:
         """Note a model's decisions and promises, its command, and its names."""
         text = keep_ends(message.text, SAID_CHARS, 0.5)
-        for sentence in filter(may_hold_decision, split_sentences(text) if may_hold_decision(text) else ()):
+        words = _FENCED.sub("", text)  # a comment in code decides nothing
+        for sentence in filter(may_hold_decision, split_sentences(words) if may_hold_decision(words) else ()):
             short, light = cut_words(sentence, LONGEST), len(sentence) / 1_000
             if is_decision(sentence):
                 self.facts.add("decision", short, at=at, weight=3.2 - light)

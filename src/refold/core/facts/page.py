@@ -73,6 +73,8 @@ _SECTION_KINDS: Final = {
     QUOTED: frozenset({"quoted"}),
     FILE_RULES: frozenset({"file rule"}),
 }
+TWIN_SECTIONS: Final = {ANSWERED: DECIDED, DECIDED: ANSWERED}
+"""Sections that may hold one sentence of the model: it is told in the first of them."""
 OPEN_PART: Final = 3
 """Part of the room left that open items may have: a share of a small page holds one, and a plan has five."""
 _TROUBLE_CHARS: Final = 60
@@ -208,6 +210,8 @@ def format_fact(fact: Fact, lengths: tuple[int, int] | None = None) -> str:
         if lengths and _is_call(fact):
             action, outcome = cut_words(action, lengths[0]), cut_result(outcome, lengths[1])
         return f"{action}{ARROW}{outcome}" if outcome else action
+    if fact.kind == "error" and "(" in fact.about.partition(" ")[0]:
+        return f"{fact.about.partition('(')[0]}: {fact.text}"
     if fact.kind == "quoted":
         return f'"{fact.text}"'
     if fact.kind == "file rule":
@@ -250,6 +254,8 @@ def fill_section(
             continue
         # The outcome of a command that failed already says what failed.
         if title == FAILED and any(_tells_trouble(done, fact) for done in page.facts.get(DONE, ())):
+            continue
+        if any(fact.text == said.text for said in page.facts.get(TWIN_SECTIONS.get(title, ""), ())):
             continue
         text = page.texts[id(fact)] = format_fact(fact, lengths.get(id(fact)))
         if (cost := page.count(text) + HANDLE_TOKENS) <= budget:
@@ -423,7 +429,9 @@ def _format_file_lines(ledger: Ledger) -> dict[str, str]:
     for same_name in by_name.values():
         same_name.sort(key=len, reverse=True)
         for path in same_name:
-            longest[path] = next((longer for longer in same_name if is_same(path, longer)), path)
+            bare = path.removeprefix("./")
+            other = next((longer for longer in same_name if is_same(bare, longer)), None)
+            longest[path] = other or (bare if bare in same_name else path)
     state: dict[str, Fact] = {}
     for file in files:
         where = longest[file.text]

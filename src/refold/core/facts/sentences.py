@@ -24,6 +24,8 @@ from refold.core.facts.words import (
 
 LONGEST: Final = 400
 """Characters of a sentence that are kept; people state a rule in less."""
+MOST_SMALL_TALK: Final = 60
+"""Characters of such a sentence; a longer one has more to say."""
 # It begins with a set of letters: such a pattern is found several times as fast as one that looks back.
 _SENTENCE_END: Final = re.compile(r"[.!?।॥؟۔。！？](?:(?<=[.!?।॥؟۔])[\"')\]]?\s+|(?<=[。！？]))")
 _QUESTION_ENDS, STATEMENT_ENDS = ("?", "？", "؟"), (".", "!", "。", "।", "۔")
@@ -166,6 +168,16 @@ def is_courtesy(sentence: str) -> bool:
         sentence, r"^\W{{0,12}}(?:(?:{})\b[,.:;!]? {{0,4}}){{0,3}}(?:{})", "lead", "courtesy"
     )
     return polite and not has_pattern(sentence, r"\b(?:{})\b|{}", "says_more", "says_more_other")
+
+
+def is_small_talk(sentence: str) -> bool:
+    """True if a whole sentence of a person says nothing but thanks, a wish or a farewell.
+
+    >>> is_small_talk("No worries, Mel!"), is_small_talk("No changes, please!")
+    (True, False)
+    """
+    whole = r"^\W{{0,12}}(?:(?:{})\b[,.:;!]? {{0,4}}){{0,3}}(?:{})(?:,? \w{{2,20}})?\W{{0,6}}$"
+    return len(sentence) <= MOST_SMALL_TALK and has_pattern(sentence, whole, "lead", "small_talk")
 
 
 # -- sentences of a request ---------------------------------------------------------------------------------

@@ -199,6 +199,52 @@ def test_a_view_that_begins_with_an_order_from_the_middle_is_continued(system, p
     assert [entry.value for entry in session.log(kinds=["said"])] == [*history, *new, *again]
 
 
+ORDER = {"role": "developer", "content": "Answer in French."}
+NICE = {"role": "developer", "content": "Be nice."}
+EDITS = {
+    "other words": [{**ORDER, "content": "Answer in German."}],
+    "one before it": [NICE, ORDER],
+    "one behind it": [ORDER, NICE],
+}
+
+
+@pytest.mark.each_value
+@pytest.mark.parametrize("system", [[], [{"role": "system", "content": "Be brief."}]])
+@pytest.mark.parametrize("policy", ["ripple", "opal", "codebuddy", "neurolink", "umwelten"])
+@pytest.mark.parametrize("reopens", [False, True])
+@pytest.mark.parametrize("edit", EDITS)
+@pytest.mark.parametrize("last", ["kept", "edited"])
+def test_a_view_that_begins_with_an_edited_order_is_continued(system, policy, reopens, edit, last):
+    """The summary behind it is nobody's words: the fold stands, and the order is sent as it is now."""
+    history = [user("hello"), ORDER, *talk(30)[1:]]
+    store = refold.open_store("memory:")
+
+    def reopen(session):
+        return opened(store=store, window=9_000, policy=policy) if reopens else session
+
+    session = opened(store=store, window=9_000, policy=policy, ask=Scripted("They talked of numbers. " * 9))
+    session.prepare([*system, *history])
+    view = session.view() if session.compact().compacted else []
+    assert view[len(system)] == ORDER
+    edited = [*system, *EDITS[edit], *view[len(system) + 1 :]]
+    said = history
+    if last == "edited":
+        edited[-1] = user("something else")
+        said = [*history[:-1], edited[-1]]
+    for number in range(3):
+        session = reopen(session)
+        edited += [reply(f"more {number}"), user(f"next {number}")]
+        said = [*said, *edited[-2:]]
+        ready = session.prepare(edited)
+        assert ready.messages == edited
+        assert ready.budget.used == refold.measure(edited, window=9_000, policy=policy).used
+        assert [entry.value for entry in session.log(kinds=["said"])] == said
+        assert [fold.standing for fold in session.folds()] == [True] * len(session.folds()) != []
+    assert session.view() == edited
+    session = reopen(session)
+    assert session.prepare([*system, *said]).messages[len(system)] == ORDER, "the log keeps what was said"
+
+
 def test_truncated_history_is_answered_anew():
     with opened(window=100_000) as session:
         history = talk(5)

@@ -19,7 +19,7 @@ from refold.core.messages.message import Text
 from refold.formats import Format
 from refold.session.drivers import SessionFlow, StoreCall
 from refold.session.state.session_state import SessionState
-from refold.session.steps.append import begin_draft, commit
+from refold.session.steps.append import begin_draft, commit, mark_entry
 from refold.session.steps.earlier_views import common_length, is_same
 from refold.session.steps.edit_summary import keep_in_view
 from refold.session.steps.load import load_at_head
@@ -132,7 +132,7 @@ def show_head(state: SessionState, said: Sequence[Any], head: Sequence[Any]) -> 
             changed.append(number)
     if changed:
         draft, value = begin_draft(state), [state.to_stored(item) for item in state.loaded.system]
-        draft.add("system", value, {"format": state.wire.name, NOW: now})
+        draft.add("system", value, {"format": state.wire.name, NOW: {**recorded, **now}})
         hidden = [number for number in changed if not state.view.shown(number)]
         yield from keep_in_view(state, hidden, draft)
         said_items = state.caller.said_items  # the caller holds the same messages afterwards
@@ -143,6 +143,20 @@ def show_head(state: SessionState, said: Sequence[Any], head: Sequence[Any]) -> 
     if state.caller.said_items is not None:
         state.caller.said_items[: len(head)] = head
     state.loaded.update_items(dict(enumerate(head, 1)))
+
+
+def show_orders(state: SessionState, orders: Mapping[int, Any]) -> SessionFlow[None]:
+    """Show system messages from the middle, which a view begins with, as the caller has them now.
+
+    Record those that are new; the log keeps what was said. They are given by their numbers.
+    """
+    recorded = yield from _read_recorded(state)
+    now = {**recorded, **{str(number): state.to_stored(item) for number, item in orders.items()}}
+    if now != recorded:
+        value = [state.to_stored(item) for item in state.loaded.system]
+        yield from commit(state, [mark_entry(state, "system", value, {"format": state.wire.name, NOW: now})])
+        state.accounting.invalidate_report()
+    state.loaded.update_items(orders)
 
 
 def _read_recorded(state: SessionState) -> SessionFlow[Mapping[str, Any]]:

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from refold import formats
 from refold.core.log.entries import hash_entry
-from refold.core.log.view import MessageRange
+from refold.core.log.view import MessageRange, Replacement, ViewItem
 from refold.core.messages.message import Message
 from refold.core.messages.plain_values import has_objects
 from refold.errors import FormatError
 from refold.formats import Format
 from refold.session.drivers import SessionFlow, StoreCall
-from refold.session.state.caller_history import copy_item
+from refold.session.state.caller_history import SentView, copy_item, view_to_send
 from refold.session.state.loaded_view import without_private
 from refold.session.state.session_state import SessionState
 from refold.session.steps.append import append_messages, mark_entry
@@ -26,7 +26,7 @@ from refold.session.steps.branches.walk import walk_on
 from refold.session.steps.earlier_views import find_changed, find_resumed_items, find_rewritten, is_same
 from refold.session.steps.fill_view import fill_view
 from refold.session.steps.native.fold_blocks import adopt_list, show_known
-from refold.session.steps.other_head import find_said_head, show_head
+from refold.session.steps.other_head import find_said_head, show_head, show_orders
 
 if TYPE_CHECKING:
     from refold.stores import Place
@@ -73,13 +73,29 @@ def take_in(state: SessionState, messages: Sequence[Any]) -> SessionFlow[bool]:
         messages = state.caller.to_plain_list(messages, NEWEST)
         compared = _compare_with_said(state, messages)
     try:
-        fixed = _count_system_messages(state, messages)
+        fixed, orders = _find_front(state, messages)
         wire = _detect_list(state, _find_new(state, messages, fixed, compared))
     except FormatError:
         detect_format(state, messages).parse(messages)  # names the place in the caller's list
         raise
     if wire.name != state.wire.name:
         yield from fill_view(state, state.loaded.system, wire)
+    if not orders:
+        return (yield from _take_in_known(state, messages, fixed, compared))
+    given = copy_item(messages[fixed : fixed + len(orders)])
+    known = [*messages[:fixed], *(item for _, item in orders), *messages[fixed + len(orders) :]]
+    as_said = yield from _take_in_known(state, known, fixed, None)
+    pairs = zip(orders, given, strict=True)
+    yield from show_orders(
+        state, {order.first: new for (order, _), new in pairs if isinstance(order, MessageRange)}
+    )
+    return as_said
+
+
+def _take_in_known(
+    state: SessionState, messages: list[Any], fixed: int, compared: _Comparison | None
+) -> SessionFlow[bool]:
+    """Store what is new in a list behind so many system messages, in which orders stand as they are known."""
     shown = show_known(state, messages)
     known = None if shown is messages else _find_known(state, shown, fixed, None)
     messages = messages if known is None else shown
@@ -209,23 +225,37 @@ def _has_new_objects(state: SessionState, messages: list[Any], compared: _Compar
     return any(map(has_objects, new)) or any(map(has_objects, messages[len(known) :]))
 
 
-def _count_system_messages(state: SessionState, messages: Sequence[Any]) -> int:
+def _find_front(
+    state: SessionState, messages: Sequence[Any]
+) -> tuple[int, list[tuple[ViewItem | None, Any]]]:
     """Return how many system messages stand in front, without those that a view begins with.
 
-    A fold may take all that stood before a system message that came in the middle.
+    A fold may take all that stood before a system message that came in the middle. If the caller has edited
+    such orders before the summary of a fold, which nobody else writes, they come back as they are known.
     """
     wire, caller, fixed = state.wire, state.caller, state.loaded.fixed
     first = fixed if messages[:fixed] == state.loaded.system else 0
     count = first + _count_leading(wire, messages[first:])
     if count == first:
-        return count
-    views = [*caller.sent_views.values(), *filter(None, [caller.resumed_view])]
-    for items in (state.loaded.body, *(view.items for view in views)):
-        own = _count_leading(wire, items)
+        return count, []
+    current = view_to_send(state.position, state.loaded)
+    for view in (current, *caller.sent_views.values(), *filter(None, [caller.resumed_view])):
+        own = _count_leading(wire, view.items)
         start = count - own
-        if own and start >= first and find_rewritten(wire, items[: own + 1], messages[start:]) is not None:
-            return start
-    return count
+        if not own or start < first:
+            continue
+        if find_rewritten(wire, view.items[: own + 1], messages[start:]) is not None:
+            return start, []
+        if _puts_behind(wire, view, own, messages[count:]):
+            return start, list(zip(view.view_items[:own], view.items[:own], strict=True))
+    return count, []
+
+
+def _puts_behind(wire: Format, view: SentView, place: int, rest: Sequence[Any]) -> bool:
+    """True if messages begin with the summary that a fold has put at this place of a view."""
+    if place >= len(view.view_items) or not isinstance(view.view_items[place], Replacement) or not rest:
+        return False
+    return wire.parse([view.items[place]])[0].is_summary and is_same(wire, view.items[place], rest[0], 0)
 
 
 def _count_leading(wire: Format, messages: Sequence[Any]) -> int:

@@ -176,18 +176,15 @@ def compact(
     yield from reload_if_stale(state)
     context = yield from context_state(state)
     policy, end = choose_policy(state, strategy), len(state.loaded.items)
-    stays: set[int] = set()
+    recent = [*range(max(state.loaded.fixed, end - keep), end)] if keep else []
     if keep is not None:  # not every policy keeps the last request by itself
-        stays = {
-            *range(max(state.loaded.fixed, end - keep), end),
-            *find_user_turns(state.loaded.messages)[-1:],
-        }
+        recent += find_user_turns(state.loaded.messages)[-1:]
     options = CompactionOptions(
         force=True,
         focus=focus,
         target=named.high,
         target_low=named.low,
-        pins=tuple(sorted(stays)),
+        pins=tuple(recent),
         model=state.summariser.ask is not None,
     )
     asks_provider = strategy is None or strategy == NATIVE  # who names another one wants that one

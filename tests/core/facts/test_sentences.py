@@ -215,6 +215,7 @@ def test_instructions_in_a_tools_output():
         ("___ plain words Here", []),
         ("ABC xyz-abc", []),
         ("19/02/2023", [("2023", "numbers")]),
+        ("21:41:05.944", []),
     ],
 )
 def test_names_and_values(text, found):
@@ -285,6 +286,7 @@ def test_what_tells_something_is_no_courtesy(sentence):
         ("Alright, then.", True),
         ("Have a great day.", True),
         ("Talk soon!", True),
+        ("Hmm, interesting.", True),
         ("Bonne journée !", True),
         ("谢谢您！", True),
         ("No tabs!", False),

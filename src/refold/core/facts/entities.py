@@ -40,6 +40,8 @@ _TICKET: Final = re.compile(
 """`HARB-412`, and numbers of orders and parts such as `MF-2025-41870` and `PP5-88213-C`."""
 _DATE: Final = re.compile(r"\d{4}-\d\d-\d\d(?:T\d\d)?")
 """A day, or the part of a point in time before its first colon; its numbers name nothing."""
+_CLOCK: Final = re.compile(r"\d\d?:\d\d(?::|$)")
+"""A time of day; its numbers name nothing either."""
 _NUMBER: Final = re.compile(r"\d{4,12}")
 _NUMBERED: Final = re.compile(r"[A-Za-z_]{1,60}_\d{4,20}")
 """A word with a long number, such as `order_4196779`: the id of one thing."""
@@ -109,7 +111,7 @@ def _read_run(run: str) -> tuple[Entity, ...]:
 @lru_cache(maxsize=8_192)
 def _read_word(word: str) -> tuple[Entity, ...]:
     """Find the names in one word."""
-    if "//" in word:
+    if "//" in word or _CLOCK.match(word):
         return ()
     if _UUID.fullmatch(word):
         return ((word, ID),)

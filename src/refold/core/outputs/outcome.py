@@ -362,23 +362,29 @@ def _find_trouble(lines: Sequence[str]) -> str:
         message = lines[traces[-1].message].strip()
         inner = next(iter(traces[-1].frames), range(0))[:2]  # a third line only points at a column
         return message if " " in message or not inner else f"{message} at {lines[inner[-1]].strip()}"
-    failures = [lines[place] for place in find_failures(lines)]
+    failures = [_add_what_follows(lines, place) for place in find_failures(lines)]
     # What an assertion found says more than the name of its test, which the summary gives.
     return next(filter(ASSERTION.match, failures), next(iter(failures), ""))
 
 
 def _find_result_line(lines: Sequence[str]) -> str:
     """Return the last line with words, where a program says what came out; prose begins with its subject."""
-    first = _find_telling_line(lines)
+    first = _drop_noise(lines)[0].strip(BORDERS)
     is_prose = first.endswith((".", "!", "?")) and not first.endswith("..") and first.count(" ") > 2
     is_history = COMMIT.match(lines[0]) and not lines[0].startswith("[")  # the newest comes first
     begins = is_prose or is_history or len(lines) > LAST_LINES
-    return first if begins else _find_telling_line(lines[::-1])
+    return _find_telling_line(lines) if begins else _drop_noise(lines)[-1].strip(BORDERS)
 
 
 def _find_telling_line(lines: Sequence[str]) -> str:
     """Return the first line with words in it, and no marker of a cut."""
-    return _drop_noise(lines)[0].strip(BORDERS)
+    return _add_what_follows([line.strip(BORDERS) for line in _drop_noise(lines)[:2]], 0)
+
+
+def _add_what_follows(lines: Sequence[str], place: int) -> str:
+    """Return a line, with the next one where it only leads to that: `Warning, treated as error:`."""
+    leads = lines[place].endswith(":") and place + 1 < len(lines)
+    return f"{lines[place]} {lines[place + 1].strip()}" if leads else lines[place]
 
 
 def _drop_noise(lines: Sequence[str], word: re.Pattern[str] = _WORD) -> Sequence[str]:

@@ -22,6 +22,7 @@ _IMPORT: Final = re.compile(
 )
 _TOP_LEVEL: Final = re.compile(r"(?:[A-Z][A-Z0-9_]{2,60}|__\w{1,30}__)\s{0,4}(?::[^=\n]{1,80})?= ?|@\w")
 _NAMING: Final = re.compile("|".join(named.pattern for named in (_SIGNATURE, _TOP_LEVEL, _IMPORT)))
+_HAS_WORD: Final = re.compile(r"\w{2}")
 _FIRST_WORD: Final = re.compile(r"\s{1,40}([a-z]{2,12})\b")
 _SIGNATURE_WORDS: Final = frozenset(re.findall(r"[a-z]{2,12}", re.sub(r"\\\w", "", _SIGNATURE.pattern)))
 """Words with which an indented signature begins; few lines have one, which is found out faster."""
@@ -48,7 +49,8 @@ def find_first_signature(lines: Sequence[str]) -> str:
     """Return the first line of code that names a part, else the first that is no comment."""
     plain = [split_number(line)[:400] for line in lines]
     named = (line for line in plain if _SIGNATURE.match(line))
-    return next(named, plain[_find_first_code(plain)]).strip()
+    worded = (line for line in plain[_find_first_code(plain) :] if _HAS_WORD.search(line))
+    return next(chain(named, worded), plain[0]).strip()
 
 
 def is_numbered(lines: Sequence[str]) -> bool:

@@ -86,7 +86,7 @@ def section(found: dict[str, Any], plots: Path) -> str:
     parts = [
         "## Beside other libraries\n",
         (
-            f"`{found['command']}` ({found['machine']}, Python {found['python']}). {_runs(found['runs'])}"
+            f"`{found['command']}` (Python {found['python']}). {_runs(found['runs'])}"
             " Within a step the libraries take turns, each in a process and an environment of its own; CPU"
             " time, the fewest of some runs over one conversation: an agent's, with tool calls, 0.77 kB a"
             " message, in the library's own shape before the clock starts (ours is plain dicts, so that"
@@ -124,9 +124,9 @@ def section(found: dict[str, Any], plots: Path) -> str:
 
 
 def _runs(runs: Sequence[dict[str, Any]]) -> str:
-    """Which step was measured when, at what load, and what is to be known about it."""
+    """Which step was measured where and when, at what load, and what is to be known about it."""
     told = [
-        f"{', '.join(run['steps'])}: {run['date']}, load {run['load']}"
+        f"{', '.join(run['steps'])}: {run['machine']}, {run['date']}, load {run['load']}"
         + (f" ({run['note']})" if run.get("note") else "")
         for run in runs
     ]

@@ -231,9 +231,7 @@ def main() -> None:
     found = {**before(path, steps), **about(options.quick), "left_out": left}
     found["versions"] = {name: list(pin.packages) or ["this checkout"] for name, pin in pins.items()}
     old = found["rows"]
-    told = {key: found[key] for key in ("date", "load")}
-    runs = [run for run in found.get("runs", []) if not set(run["steps"]) <= set(steps)]
-    found["runs"] = [*runs, {"steps": steps, **told}]
+    found["runs"] = add_run(found.get("runs", []), steps, found)
 
     def written(rows: list[dict[str, Any]]) -> None:
         found.update(rows=[*old, *rows], seconds=round(time.monotonic() - began))
@@ -267,6 +265,15 @@ def before(path: Path, steps: Sequence[str]) -> dict[str, Any]:
         found.update(json.loads(path.read_text(encoding="utf-8")))
         found["rows"] = [row for row in found["rows"] if row["step"] not in steps]
     return found
+
+
+def add_run(
+    runs: Sequence[dict[str, Any]], steps: Sequence[str], found: dict[str, Any]
+) -> list[dict[str, Any]]:
+    """Say where and when these steps were measured; they are no part of earlier runs any more."""
+    earlier = [{**run, "steps": [step for step in run["steps"] if step not in steps]} for run in runs]
+    now = {"steps": steps, **{key: found[key] for key in ("machine", "date", "load")}}
+    return [*(run for run in earlier if run["steps"]), now]
 
 
 def about(quick: bool) -> dict[str, Any]:  # noqa: FBT001  # a fact about the run

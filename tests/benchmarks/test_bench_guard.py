@@ -115,6 +115,12 @@ def test_some_steps_are_measured_anew_and_the_others_stay(tmp_path):
     assert speed.before(path, speed.ALL) == {"rows": [], "memory": [], "weight": []}
 
 
+def test_a_step_that_is_measured_anew_leaves_the_earlier_run():
+    now = {"machine": "this one", "date": "today", "load": 0.1}
+    runs = speed.add_run([{"steps": ["act", "memory"]}, {"steps": ["memory"]}], ["memory"], now)
+    assert runs == [{"steps": ["act"]}, {"steps": ["memory"], **now}]
+
+
 @pytest.mark.campaign
 def test_our_own_figures_come_without_peers(monkeypatch, tmp_path):
     """With a conversation of twenty messages, and one run of each."""

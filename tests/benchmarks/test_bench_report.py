@@ -30,8 +30,14 @@ def speed():
         "machine": "2 cores",
         "python": "3.11",
         "runs": [
-            {"steps": ["decide", "act"], "date": "2026-01-01", "load": 0.1, "note": "ended early"},
-            {"steps": ["count"], "date": "2026-01-02", "load": 0.2},
+            {
+                "steps": ["decide", "act"],
+                "machine": "2 cores",
+                "date": "2026-01-01",
+                "load": 0.1,
+                "note": "ended early",
+            },
+            {"steps": ["count"], "machine": "4 cores", "date": "2026-01-02", "load": 0.2},
         ],
         "seconds": 9,
         "versions": {"refold": ["this checkout"], "peer": ["peer==1.0"]},
@@ -76,7 +82,8 @@ def test_the_page_is_written_from_what_is_there(tmp_path):
     assert "| refold | 2.0 | 2.0 | 4.0 | 4.0 | 0.0 |" in text
     assert "talk: 462 messages, 410 kB" in text
     assert "| refold | 31.2 (64.0) |" in text
-    assert "2 runs; decide, act: 2026-01-01, load 0.1 (ended early); count: 2026-01-02, load 0.2." in text
+    first = "2 runs; decide, act: 2 cores, 2026-01-01, load 0.1 (ended early)"
+    assert f"{first}; count: 4 cores, 2026-01-02, load 0.2." in text
     assert "| slow way | 900 | about 700 s |" in text
     better = "At 1,000 messages faster than `refold` to act: peer way (20.0 times); 0 are slower"
     assert f"{better}, 1 were not run at this size." in text

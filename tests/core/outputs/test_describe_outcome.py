@@ -442,6 +442,7 @@ class TestOutcome:
             ("status open, reservation_id HATHAT", 30, "status open, …"),
             ("status open, cards card_7, card_8, order_id 9", 40, "status open, cards card_7, card_8, …"),
             ("4 lines: ValueError: bad", 20, "ValueError: bad"),
+            ("Certificate certificate_3221322 added to user ada", 20, ""),
             (
                 "12 rows of orders were not updated because of a lock",
                 40,

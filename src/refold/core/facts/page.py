@@ -234,13 +234,7 @@ def fill_section(
     budget = min(max(budget, page.left // OPEN_PART * (title == OPEN)), page.left) - heading
     if budget < HANDLE_TOKENS:
         return
-    of_kind = [
-        fact
-        for fact in ledger.of(*_SECTION_KINDS[title])
-        # A thought, or nothing was found.
-        if title != DONE or fact.about not in {"", "ok, no output"} or not _is_lookup(fact)
-        if title != OPEN or fact.about not in SETTLED
-    ]
+    of_kind = [fact for fact in ledger.of(*_SECTION_KINDS[title]) if _belongs(fact, title, page)]
     is_service = title == DONE and not ledger.of("file")
     # The newest actions lead to the next one; other facts have a rank of their own.
     newest_first = sorted(of_kind, key=lambda fact: -fact.at)
@@ -255,8 +249,6 @@ def fill_section(
         # The outcome of a command that failed already says what failed.
         if title == FAILED and any(_tells_trouble(done, fact) for done in page.facts.get(DONE, ())):
             continue
-        if any(fact.text == said.text for said in page.facts.get(TWIN_SECTIONS.get(title, ""), ())):
-            continue
         text = page.texts[id(fact)] = format_fact(fact, lengths.get(id(fact)))
         if (cost := page.count(text) + HANDLE_TOKENS) <= budget:
             budget -= cost
@@ -269,6 +261,14 @@ def fill_section(
             break
     order = {id(fact): place for place, fact in enumerate(of_kind)}
     in_section.sort(key=lambda fact: order[id(fact)])
+
+
+def _belongs(fact: Fact, title: str, page: Page) -> bool:
+    """False for a thought, a lookup that found nothing, a settled item, and what a twin section tells."""
+    if title == DONE:
+        return fact.about not in {"", "ok, no output"} or not _is_lookup(fact)
+    twins = page.facts.get(TWIN_SECTIONS.get(title, ""), ())
+    return (title != OPEN or fact.about not in SETTLED) and all(fact.text != twin.text for twin in twins)
 
 
 def _choose_lengths(

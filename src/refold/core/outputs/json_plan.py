@@ -461,14 +461,13 @@ def _compare_objects(items: Sequence[dict[str, Any]]) -> tuple[Keys, Keys]:
 
 
 def _has_trouble(item: Any) -> bool:
-    return isinstance(item, dict) and any(_tells_trouble(key, field) for key, field in item.items())
-
-
-def _tells_trouble(key: str, value: Any) -> bool:
     """True if a field of an object tells of trouble."""
-    if key.lower() in ERROR_KEYS:
-        return _is_set(value)
-    return _is_text(value) and key.lower() in FIRST_KEYS and is_failure(value[:200].upper())
+    return isinstance(item, dict) and any(
+        _is_set(value)
+        if key.lower() in ERROR_KEYS
+        else _is_text(value) and key.lower() in FIRST_KEYS and is_failure(value[:200].upper())
+        for key, value in item.items()
+    )
 
 
 def _has_failed(item: Mapping[str, Any]) -> bool:

@@ -58,7 +58,7 @@ SHORT_RESULT: Final = 40
 """Characters of a result in which no row of a table has room, and an id tells more than that it went well."""
 _NO_RESULT: Final = re.compile(r"\A(?:ok|success) true, |\A\d{1,9} lines: ")
 """Beginnings that tell less than what stands behind them."""
-_NAME: Final = re.compile(r"[a-z]\w{0,60}")
+_NAME: Final = re.compile(r"\w{1,60}")
 """What may be the name of a field."""
 _ROWS: Final = re.compile(r"\d{1,9} rows(?:, \d{1,9} unlike the others)?(?=:| of )")
 TURN: Final = re.compile(
@@ -163,6 +163,44 @@ def read_outcome(
         return ActionOutcome(cut_words(f"failed: {stop}", limit_chars), has_failed=True, trouble=stop)
     if chosen := _CHOSEN.findall(text, 0, LITERAL_CHARS) if _ANSWERS.match(text) else ():
         return ActionOutcome(cut_words(f"the user chose: {'; '.join(chosen)}", limit_chars), has_failed=False)
+    printed = _read_printed(text, action, failed=failed)
+    lines, kind, is_bad, code = printed.lines, printed.kind, printed.is_bad, printed.code
+    if not lines and code == "1" and _SEARCHES.match(action):
+        return ActionOutcome("no matches", has_failed=False)
+    state = f"exit code {code}" if is_bad and code not in {"", "0"} else "failed"
+    if not lines:
+        return ActionOutcome(f"{state if is_bad else 'ok'}, no output", is_bad)
+    plan = None if kind == "tests" else parse_json(_write_fields(lines, kind) or printed.content)
+    said = plan.tell(limit_chars, action, leave_out) if plan else ""
+    is_bad = is_bad or (not code and _is_refused(plan, said, printed, action))
+    trouble = printed.trouble if not plan else said if is_bad else ""
+    if not said:
+        # Joined, a line that orders something may no longer be known as one, and two may become an order.
+        first = [line[:limit_chars] for line in lines[: limit_chars // MARK_CHARS]]
+        room = 0 if any(map(leave_out, (*first, " ".join(first)))) else limit_chars
+        said = _describe_lines(lines, kind, trouble, room, is_bad=is_bad)
+    if is_bad:
+        said, trouble = f"{state}: {_STATED.sub('', said)}", _STATED.sub("", trouble.strip())
+    said = " ".join(_TAG.sub("", said).split())
+    line = cut_result(said, limit_chars) or cut_words(said, limit_chars)
+    is_harmless = not is_bad and (code == "0" or rank_trouble(trouble) == HARMLESS)
+    return ActionOutcome(line, is_bad, "" if is_harmless else trouble.strip())
+
+
+@dataclass(frozen=True, slots=True)
+class _Printed:
+    """What an action printed, without a harness's frame."""
+
+    content: str
+    lines: Sequence[str]
+    """Its lines that are not blank, without colours, usual warnings and what only repeats the action."""
+    kind: Kind
+    code: str
+    is_bad: bool
+    trouble: str
+
+
+def _read_printed(text: str, action: str, *, failed: bool) -> _Printed:
     text, code, is_error = _unwrap_data(text)
     pieces = split_frame(remove_noise(text))
     code = code or find_exit_code(pieces)
@@ -171,11 +209,6 @@ def read_outcome(
     usual = find_usual_warnings(lines)
     lines = [line for place, line in enumerate(lines) if place not in usual] or lines
     is_bad = failed or is_error or tells_failure(pieces) or code not in {"", "0"}
-    state = (f"exit code {code}" if code not in {"", "0"} else "failed") if is_bad else "ok"
-    if not lines and code == "1" and _SEARCHES.match(action):
-        return ActionOutcome("no matches", has_failed=False)
-    if not lines:
-        return ActionOutcome(f"{state}, no output", is_bad)
     kind = recognise_kind([*lines[:FIRST_LINES], *lines[FIRST_LINES:][-LAST_LINES:]])
     lines = [line for line in drop_numbers(lines, kind) if line.strip()]
     asked = _QUOTED.search(lines[0]) if len(lines) > 1 else None
@@ -183,34 +216,18 @@ def read_outcome(
     trouble = _find_trouble(lines) if is_bad or kind in _RUNS else ""
     if not trouble and (is_bad or (kind in _RUNS and not code)):
         trouble = min((lines[place] for place in find_warnings(lines)), key=rank_trouble, default="")
-    plan = None if kind == "tests" else parse_json(_write_fields(lines, kind) or content)
-    said = plan.tell(limit_chars, action, leave_out) if plan else ""
-    if not (is_bad or code) and _is_refused(plan, said or trouble, lines, kind=kind, action=action):
-        is_bad, state = True, "failed"
-    if plan:
-        trouble = said if is_bad else ""
-    if not said:
-        # Joined, a line that orders something may no longer be known as one, and two may become an order.
-        first = [line[:limit_chars] for line in lines[: limit_chars // MARK_CHARS]]
-        room = 0 if any(map(leave_out, (*first, " ".join(first)))) else limit_chars
-        said = _describe_lines(lines, kind, trouble, room, is_bad=is_bad)
-    if is_bad:
-        said, trouble = _STATED.sub("", said), _STATED.sub("", trouble.strip())
-    said = " ".join(_TAG.sub("", said).split())
-    said = f"{state}: {said}" if is_bad else said
-    line = cut_result(said, limit_chars) or cut_words(said, limit_chars)
-    is_harmless = code == "0" or rank_trouble(trouble) == HARMLESS
-    return ActionOutcome(line, is_bad, "" if is_harmless and not is_bad else trouble.strip())
+    return _Printed(content, lines, kind, code, is_bad, trouble)
 
 
-def _is_refused(plan: JsonPlan | None, said: str, lines: Sequence[str], *, kind: Kind, action: str) -> bool:
-    """True if an output says that nothing came of an action; `said`: what is told of data, or the trouble."""
+def _is_refused(plan: JsonPlan | None, said: str, printed: _Printed, action: str) -> bool:
+    """True if an output says that nothing came of an action; `said`: what is told of data."""
     is_change = judge_action(action) == "change"
     if plan:
         texts = list(plan.value.values()) if isinstance(plan.value, dict) else []
         says_so = len(texts) == 1 and isinstance(texts[0], str) and is_denial(texts[0])
         return says_so or plan.is_only_error or (is_change and _tells_refusal(_REFUSED_DATA, said, action))
-    if kind not in _RUNS | {"prose"}:
+    lines, trouble = printed.lines, printed.trouble
+    if printed.kind not in _RUNS | {"prose"}:
         return False
     if len(lines) == 1 and _NOT_FOUND.match(lines[0]):
         return True
@@ -218,7 +235,7 @@ def _is_refused(plan: JsonPlan | None, said: str, lines: Sequence[str], *, kind:
     if shows_content(action) and (len(lines) > 1 or not action.startswith(_TOOLS)):
         return False  # what a shell shows may be the text of a file
     # How a long run went its last line tells as well: it may have been tried again.
-    report = "\n".join(lines) if is_short else f"{said}\n{lines[-1]}" if is_change and said else ""
+    report = "\n".join(lines) if is_short else f"{trouble}\n{lines[-1]}" if is_change and trouble else ""
     is_refused = is_change and _tells_refusal(_REFUSED_CHANGE, report, action)
     return is_refused or is_denial(report.strip())
 
@@ -271,25 +288,21 @@ def cut_result(text: str, limit_chars: int) -> str:
         rows = None if TURN.search(text.partition(":")[0]) else _ROWS.match(text)
         text = rows[0] if rows else _NO_RESULT.sub("", text, count=1)
     turn = TURN.search(text) if len(text) > limit_chars else None
-    if turn is None or turn.end() <= limit_chars - len(" …"):
-        return _cut_fields(text, limit_chars)
-    start = cut_words(text[: turn.start()], limit_chars // 3)
-    return f"{start} {cut_words(text[turn.start() :], limit_chars - len(start) - 1)}".strip()
-
-
-def _cut_fields(text: str, limit_chars: int) -> str:
-    """Cut a line between words, but not behind the name of a field: its value tells more, or another one."""
+    if turn is not None and turn.end() > limit_chars - len(" …"):
+        start = cut_words(text[: turn.start()], limit_chars // 3)
+        return f"{start} {cut_words(text[turn.start() :], limit_chars - len(start) - 1)}".strip()
     cut = cut_words(text, limit_chars)
     kept, _, last = cut.removesuffix(" …").rpartition(", ")
     if len(text) <= limit_chars or not cut.endswith(" …") or not _NAME.fullmatch(last):
         return cut
-    if kept:
+    if kept:  # the name of a field without its value tells nothing
         return f"{kept}, …"
     value, *others = text.removeprefix(f"{last} ").split(", ")
     if len(value) <= limit_chars and not others:
         return value
-    fits = next((field for field in (value, *others) if len(field) <= limit_chars - len(", …")), "")
-    return f"{fits}, …" if fits else cut_words(value, limit_chars) if " " in value[:limit_chars] else ""
+    room = limit_chars - len(", …")
+    fits = next((field for field in (value, *others) if len(field) <= room), "")
+    return f"{fits}, …" if fits else cut_words(value, limit_chars) if " " in value[:room] else ""
 
 
 def read_result(result: ToolResult) -> str:
@@ -313,8 +326,10 @@ def _describe_lines(lines: Sequence[str], kind: Kind, trouble: str, room: int, *
         return trouble or _find_telling_line(lines)
     if wrote := _WROTE.match(lines[0]):
         return f"file {wrote[1]}"
-    if room and (changes := _describe_changes(lines)):
-        return changes
+    is_status = room > 0 and lines[0].startswith(("On branch ", "HEAD detached "))  # of git
+    files = [" ".join(line.replace(":", " ", 1).split()) for line in lines if is_status and line[0] == "\t"]
+    if files:
+        return f"{len(files)} file{'s' * (len(files) > 1)}: {', '.join(files)}"
     is_short = kind in _WHOLE or (kind == "code" and not is_numbered(lines))
     whole = _join_lines(lines, room if is_short and not trouble else 0)
     if len(lines) == 1 or whole:
@@ -322,8 +337,8 @@ def _describe_lines(lines: Sequence[str], kind: Kind, trouble: str, room: int, *
     if kind in _RUNS:
         return f"{count_lines(lines)} lines: {trouble or _find_result_line(lines)}"
     if kind == "diff":
-        files, added, removed = count_changes(lines)
-        return f"diff of {files} file{'' if files == 1 else 's'}, +{added} -{removed}"
+        changed, added, removed = count_changes(lines)
+        return f"diff of {changed} file{'s' * (changed != 1)}, +{added} -{removed}"
     if room and kind in TELL_ROWS:
         return TELL_ROWS[kind](lines, room)
     telling = find_first_signature(lines) if kind == "code" else _find_telling_line(lines)
@@ -347,13 +362,6 @@ def _describe_tests(lines: Sequence[str]) -> str:
     # With its path, where the run lists the failed tests at its end.
     failed = next((name for name in named if name.startswith("FAILED ")), next(iter(named), ""))
     return "; ".join(filter(None, (summary, failed)))
-
-
-def _describe_changes(lines: Sequence[str]) -> str:
-    """Return the files that `git status` lists; "" for another output, or where it lists none."""
-    is_status = lines[0].startswith(("On branch ", "HEAD detached "))
-    files = [" ".join(line.replace(":", " ", 1).split()) for line in lines if is_status and line[0] == "\t"]
-    return f"{len(files)} file{'' if len(files) == 1 else 's'}: {', '.join(files)}" if files else ""
 
 
 def _find_trouble(lines: Sequence[str]) -> str:

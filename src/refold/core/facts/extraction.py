@@ -81,7 +81,7 @@ ANSWER_CHARS: Final = 900
 LONGEST_ANSWER: Final = 240
 """Characters of such a sentence."""
 SHORT_ANSWER, LEAST_ANSWER = 24, 8
-"""Characters of a sentence that is told only where no longer one is, and bytes of one that tells nothing."""
+"""Characters of a sentence that is told only beside a request, and bytes of one that tells nothing."""
 _BOLD: Final = re.compile(r"(?<![\w*/)])\*\*(?=\S)([^*\n]{1,200})(?<=\S)\*\*(?![\w*/(])")
 """A text in bold; `2**10` and `src/**` are none."""
 _DETAILS: Final = re.compile(
@@ -365,16 +365,21 @@ def _find_answer(text: str) -> str:
     """
     read = _BOLD.sub(r"\1", text[: find_cut(text, ANSWER_CHARS)])
     kept = _DETAILS.sub(lambda line: line[0] if is_failure(line[0]) else "", read)
+    sentences = split_sentences(kept) or split_sentences(read)
+    asking = {each for each in sentences if asks_back(each)}
     found = [
         (len(each) <= SHORT_ANSWER, -_count_specific(each[:LONGEST_ANSWER]), place, each)
-        for place, each in enumerate(split_sentences(kept) or split_sentences(read))
-        if not asks_back(each) and not each.rstrip().endswith((":", "："))
+        for place, each in enumerate(sentences)
+        if each not in asking and not each.rstrip().endswith((":", "："))
     ]
     telling = next(
         (
             each
             for is_short, count, _, each in sorted(found)
-            if (not is_short or (len(each.encode()) > LEAST_ANSWER and each.endswith(STATEMENT_ENDS)))
+            if (
+                not is_short
+                or (asking and len(each.encode()) > LEAST_ANSWER and each.endswith(STATEMENT_ENDS))
+            )
             and not (is_instruction(each) or (count == 0 and is_courtesy(each)))
         ),
         "",

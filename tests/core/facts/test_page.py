@@ -470,6 +470,19 @@ def test_what_earlier_summaries_remember():
     assert [(fact.text, fact.at) for fact in found.facts] == [("the build", 2), ("8080", 57)]
 
 
+def test_messages_that_are_no_summaries_cost_nothing(monkeypatch):
+    """A fold asks a model about the summaries before it and hundreds of messages behind them."""
+    merged = []
+    merge = Ledger.merge
+    monkeypatch.setattr(Ledger, "merge", lambda ledger, facts: merged.append(ledger) or merge(ledger, facts))
+    first, second = (summary(f"## What failed\n- #{at} the tests of part {at} failed") for at in (3, 9))
+    alone = facts_of_summaries([first, second], [3, 9])
+    merges = len(merged)
+    messages = [first, *(user("Go on.") for _ in range(50)), second, *(user("Go on.") for _ in range(50))]
+    assert facts_of_summaries(messages, [3, *range(4, 54), 54, *range(55, 105)]) == alone
+    assert len(merged) == 2 * merges
+
+
 @given(st.lists(st.tuples(st.sampled_from(sorted(KINDS)), st.text(max_size=60), st.text(max_size=20))))
 def test_any_ledger_is_told_within_its_budget_and_read_without_error(rows):
     found = ledger(*(Fact(kind, text or "x", about, 1, 3.0) for kind, text, about in rows))

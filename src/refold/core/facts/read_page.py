@@ -78,7 +78,7 @@ def facts_of_summaries(
         stored = read_stored(message, found)
         if not ledger and all(fact.at <= last for fact in stored.facts):
             ledger = stored  # merged already
-        else:
+        elif stored:  # most messages are no summaries
             facts = (fact if fact.at <= last else replace(fact, at=last) for fact in stored.facts)
             ledger = ledger.merge(facts)
     return ledger

@@ -9,7 +9,7 @@ from urllib.parse import quote, urlsplit
 
 from refold.cli import main
 
-WAIT_MS = 20_000
+WAIT_MS = 60_000
 """How long a page is waited for; generous, because nothing is measured by it."""
 PAUSE_MS = 40
 PROGRAM = (sys.executable, "-c", "import sys; from refold.cli import main; sys.exit(main())")

@@ -44,8 +44,8 @@ from refold.testing import Call, Provider, Reply, Request
 ROOT: Final = Path(__file__).resolve().parents[1]
 HOME: Final = ROOT / "bench" / ".envs" / "clients"
 PACKAGES: Final = {
-    "claude-code": ("@anthropic-ai/claude-code", ("2.1.197",), "claude"),
-    "codex": ("@openai/codex", ("0.166.0",), "codex"),
+    "claude-code": ("@anthropic-ai/claude-code", ("2.1.327",), "claude"),
+    "codex": ("@openai/codex", ("0.169.0",), "codex"),
     "opencode": ("opencode-ai", ("1.18.33", "1.18.18"), "opencode"),
 }
 """The package of each program, the versions that are tried in order, and its command. Not every version of
@@ -77,7 +77,8 @@ def list_runs(window: int) -> list[Run]:
     one_tool = ("--tools", "Bash")
     return [
         Run("claude-code", "claude-code", "one tool", window, one_tool),
-        Run("claude-code-all-tools", "claude-code", "as it is: its tools alone fill the window", window),
+        Run("claude-code-all-tools", "claude-code", "as it is: its tools take half of what fits", window),
+        Run("claude-code-15k", "claude-code", "as it is: its tools alone fill the window", window // 2),
         Run("claude-code-120k", "claude-code", "as it is, in four times the window", 4 * window, lines=1500),
         Run("codex", "codex", "as it is", window),
         Run("opencode", "opencode", "as it is", window),

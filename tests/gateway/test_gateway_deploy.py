@@ -296,7 +296,7 @@ def test_every_name_on_the_page_exists(tmp_path):
         send(gateway, "POST", request.path, request.bytes, list(request.headers.items()))
         shown = send(gateway, "GET", "/metrics").body.decode()
     metrics = set(re.findall(r"refold_gateway_\w+", page))
-    assert len(metrics) == 5
+    assert len(metrics) == 6
     assert {
         name for name in metrics if not re.search(rf"^{name}\b|^{name}_count\b", shown, re.MULTILINE)
     } == set()

@@ -1,7 +1,9 @@
 """Run the Python examples of one page in a process of their own, as on a machine with only what the page names.
 
-    python run_page.py PAGE MODULE,MODULE...        the modules that are to be missing
-    python run_page.py PAGE,PAGE MODULE,MODULE...   each page in a fork of a process that has imported refold
+    python run_page.py PAGE MODULE,MODULE...                 the modules that are to be missing
+    python run_page.py PAGE MODULE,... PAGE MODULE,... ...   each page in a fork of a process that has imported refold
+
+The process that forks imports refold with all modules missing that any of the pages misses.
 
 The examples run in order, in one namespace. Warnings are errors, but for those that refold gives to its users.
 A fork has the folder `0`, `1`, ... here to itself as its home; its output is in the file `said` there, and one
@@ -27,8 +29,8 @@ BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 class Missing(MetaPathFinder):
     """Packages that are not installed."""
 
-    def __init__(self, names: frozenset[str]) -> None:
-        self.names = names
+    def __init__(self, names: str) -> None:
+        self.names = frozenset(filter(None, names.split(",")))
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
@@ -41,8 +43,8 @@ class Missing(MetaPathFinder):
 
 def main() -> None:
     """Run the page, or each of several."""
-    pages, missing = sys.argv[1].split(","), frozenset(filter(None, sys.argv[2].split(",")))
-    sys.meta_path.insert(0, Missing(missing))
+    pages = dict(zip(sys.argv[1::2], sys.argv[2::2], strict=True))
+    sys.meta_path.insert(0, Missing(",".join(pages.values())))
     import refold
 
     warnings.simplefilter("error")
@@ -53,7 +55,8 @@ def main() -> None:
             getattr(refold, name)
         gc.freeze()  # pages that no collection touches stay shared
         pages = fork_for_each(pages)
-    for page in pages:
+    for page, missing in pages.items():
+        sys.meta_path[0] = Missing(missing)
         namespace = {"__name__": "example"}
         for block in BLOCK.findall(Path(page).read_text(encoding="utf-8")):
             exec(compile(block, page, "exec"), namespace)
@@ -61,7 +64,7 @@ def main() -> None:
             leave_quickly(0)
 
 
-def fork_for_each(pages: list[str]) -> list[str]:
+def fork_for_each(pages: dict[str, str]) -> dict[str, str]:
     """In a child: the one page that it is to run. In the parent, after all of them: none."""
     for number, page in enumerate(pages):
         child = os.fork()
@@ -76,8 +79,8 @@ def fork_for_each(pages: list[str]) -> list[str]:
         with Path("said").open("wb") as said:
             os.dup2(said.fileno(), 1)
             os.dup2(said.fileno(), 2)
-        return [page]
-    return []
+        return {page: pages[page]}
+    return {}
 
 
 if __name__ == "__main__":

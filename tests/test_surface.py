@@ -120,11 +120,6 @@ def test_everything_public_says_what_it_is():
         assert value.__doc__.strip(), name
 
 
-def test_a_star_import_gives_the_public_names():
-    program = "from refold import *; import json; print(json.dumps(sorted(n for n in dir() if n[0] != '_')))"
-    assert child(program) == sorted([*refold.__all__, "json"])
-
-
 def test_the_version_is_told():
     assert refold.__version__.count(".") == 2
 
@@ -165,31 +160,40 @@ HEAVY = [
 ]
 
 
-def test_nothing_heavy_is_loaded_by_an_import_or_by_a_first_use():
-    program = (
-        "import refold, sys, json; [getattr(refold, name) for name in refold.__all__];"
-        "refold.compact([{'role': 'user', 'content': 'hi ' * 9000}], window=4000);"
-        f"print(json.dumps([name for name in {HEAVY!r} if name in sys.modules]))"
-    )
-    assert child(program) == []
-
-
-def test_a_use_opens_no_socket_starts_no_process_and_writes_no_file():
-    program = """
+@pytest.fixture(scope="module")
+def first_use():
+    """What a process sees that imports all names and uses the calls: the names, what it loaded, what it opened."""
+    program = f"""
 import sys, json
 seen = []
 def hook(event, arguments):
     if event.split(".")[0] in ("socket", "subprocess") or event in ("os.mkdir", "os.rename", "os.remove", "os.system"):
         seen.append(event)
     if event == "open" and isinstance(arguments[1], str) and set(arguments[1]) & set("wax+"):
-        seen.append(f"open {arguments[0]}")
+        seen.append(f"open {{arguments[0]}}")
 sys.addaudithook(hook)
+before = set(dir())
+from refold import *
+names = sorted(set(dir()) - before - {{"before"}})
 import refold
-messages = [{"role": "user", "content": "hi " * 900} for _ in range(30)]
+messages = [{{"role": "user", "content": "hi " * 900}} for _ in range(30)]
 refold.measure(messages, model="gpt-4o")
 refold.compact(messages, window=4000, ask=lambda ask: "It was about greetings.")
 refold.plan(messages, window=4000)
 refold.repair(messages), refold.validate(messages), refold.clip("x" * 99999), refold.overflow("prompt is too long")
-print(json.dumps(seen))
+heavy = [name for name in {HEAVY!r} if name in sys.modules]
+print(json.dumps({{"names": names, "heavy": heavy, "opened": seen}}))
 """
-    assert child(program) == []
+    return child(program)
+
+
+def test_a_star_import_gives_the_public_names(first_use):
+    assert first_use["names"] == refold.__all__
+
+
+def test_nothing_heavy_is_loaded_by_an_import_or_by_a_first_use(first_use):
+    assert first_use["heavy"] == []
+
+
+def test_a_use_opens_no_socket_starts_no_process_and_writes_no_file(first_use):
+    assert first_use["opened"] == []

@@ -7,6 +7,7 @@ PostgreSQL refuses to run as root, so that root runs it as another user. The use
 is a superuser; row-level security does not bind it, so tests of tenants make a role of their own.
 """
 
+import atexit
 import importlib.util
 import os
 import pwd
@@ -16,6 +17,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from urllib.parse import quote
 
@@ -64,12 +66,10 @@ def server(*, durable: bool = False) -> Iterator[str]:
 @contextmanager
 def cluster(*, durable: bool = False) -> Iterator[Server]:
     """Give a fresh server; `durable` keeps fsync on, for tests that are about lost writes."""
-    folder = Path(tempfile.mkdtemp(prefix="refold-pg-", dir="/tmp"))  # a socket's path has 107 bytes at most
+    folder = _make_folder()
     data = folder / "data"
     try:
-        if (user := _user()) is not None:
-            os.chown(folder, user.pw_uid, user.pw_gid)
-        _run("initdb", "-D", data, "-U", "refold", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync")
+        _run("cp", "-R", _fresh_data(), data)
         settings = _SETTINGS | {"unix_socket_directories": f"'{folder}'"} | ({} if durable else _FAST)
         with (data / "postgresql.conf").open("a", encoding="utf-8") as file:
             file.writelines(f"{key} = {value}\n" for key, value in settings.items())
@@ -81,6 +81,24 @@ def cluster(*, durable: bool = False) -> Iterator[Server]:
             running.stop()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+@cache
+def _fresh_data() -> Path:
+    """A data directory that no server has used, to be copied: to make it takes more CPU than most of what is tested."""
+    folder = _make_folder()
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    data = folder / "data"
+    _run("initdb", "-D", data, "-U", "refold", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync")
+    return data
+
+
+def _make_folder() -> Path:
+    """A new folder of the user whom the server runs as."""
+    folder = Path(tempfile.mkdtemp(prefix="refold-pg-", dir="/tmp"))  # a socket's path has 107 bytes at most
+    if (user := _user()) is not None:
+        os.chown(folder, user.pw_uid, user.pw_gid)
+    return folder
 
 
 def _control(data: Path, *words: str) -> None:

@@ -12,7 +12,9 @@ from cli_running import run_cli, terminal
 
 from fake_provider import FakeProvider, says
 
-PLAYED = r"fold 9 .* tokens, \d+ → \d+ messages"
+PLAYED = r"fold 4 .* tokens, \d+ → \d+ messages"
+LARGER = ("--window", "60k")
+"""With fewer folds the same lines are written in a third of the time."""
 
 
 def test_in_a_pipe_it_is_plain_lines_and_nothing_waits():
@@ -45,7 +47,7 @@ def test_the_end_says_what_a_chat_needs_first(missing, extras, monkeypatch):
 def test_where_only_ascii_is_seen_it_writes_ascii(monkeypatch):
     monkeypatch.setenv("LANG", "C")
     monkeypatch.setenv("LC_ALL", "C")
-    ran = run("demo")
+    ran = run("demo", *LARGER)
     assert ran.status == 0, ran.err
     assert ran.out.isascii()
     assert re.search(PLAYED.replace("→", "->"), ran.out)
@@ -73,7 +75,7 @@ def test_on_a_terminal_the_meter_moves_and_the_end_stays():
 
 def test_on_a_bare_terminal_nothing_moves(monkeypatch):
     monkeypatch.setenv("TERM", "dumb")
-    done = terminal("demo", "--fast")
+    done = terminal("demo", "--fast", *LARGER)
     assert done.status == 0
     assert "\x1b" not in done.out
     assert "\r" not in done.out

@@ -20,7 +20,7 @@ from client_bodies import Request
 
 from refold.gateway import Gateway, GatewayOptions, HistoryOptions
 
-LIMIT = 30.0
+LIMIT = 60.0
 """Seconds after which a test gives up; nothing is measured by it."""
 
 

@@ -13,7 +13,7 @@ import refold
 from refold.gateway import Gateway, GatewayOptions, HistoryOptions
 from refold.inspector import InspectorOptions, InspectorServer
 
-LIMIT = 30.0
+LIMIT = 60.0
 """Seconds after which a test gives up; nothing is measured by it."""
 TOKEN = "a-token-of-the-tests-that-nobody-can-guess-1234"
 

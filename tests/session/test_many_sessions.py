@@ -53,7 +53,7 @@ def test_options_may_ask_for_another_session():
     )
     asking = threading.Thread(target=sessions.get, args=("ann",), daemon=True)
     asking.start()
-    asking.join(10)
+    asking.join(60)
     assert not asking.is_alive()
     assert sessions.get("ann").budget().window == 4_000
 

@@ -10,11 +10,12 @@ LOCK   ?= requirements-dev.txt
 TRACED := $(addprefix tests/,core stages formats transcripts session/test_native_folds.py session/test_bound_thinking.py \
 	test_public_arguments.py $(patsubst %,calls/test_%.py,fits ask_boundary same_numbers outcome measure) \
 	policies/test_presets.py session/test_export.py)
-# each line is one process, two run at a time and the longest first: nothing is collected or compiled twice
+# each line is one process, two run at a time and the longest first: nothing is collected or compiled twice.
+# A process more takes three seconds of CPU to import the library, and again for the program that the tests fork
 PLAIN := $(addprefix tests/,session cli clients remote stores torture adapters testing)
 REST := $(filter-out $(TRACED) $(PLAIN) tests/__pycache__,$(patsubst %/,%,$(wildcard tests/*/ tests/test_*.py)))
-RUNS := 'plain $(REST)' 'traced $(TRACED)' 'plain tests/session' 'plain tests/cli' 'plain tests/adapters tests/testing' \
-	'plain tests/clients tests/remote' 'plain tests/stores tests/torture'
+RUNS := 'plain $(REST)' 'plain tests/cli tests/clients tests/remote' 'plain tests/session tests/stores tests/torture' \
+	'traced $(TRACED)' 'plain tests/adapters tests/testing'
 # nothing is compiled that nobody imports: Python compiles at the first import, and keeps that
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
 NEW_PYTHON := $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "refold needs Python 3.11 or newer: make PYTHON=python3.12 ..." >&2; exit 1; }

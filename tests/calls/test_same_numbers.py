@@ -90,6 +90,7 @@ def read_files(count, words):
     return [*done, {"role": "user", "content": "And now?"}]
 
 
+@pytest.mark.slow
 @pytest.mark.few_values(6)
 @pytest.mark.parametrize("words", [100, 1_000])
 @pytest.mark.parametrize("count", [2, 8, 16])

@@ -643,6 +643,7 @@ class TestSystemMessagesInside:
         }
 
 
+@pytest.mark.slow
 def test_a_call_stays_with_the_program_that_made_it():
     """Code that the provider runs calls tools of the caller, one after another; each call names the code."""
     text = "the parser reads config.toml and fails with error 503, then it tries again. "

@@ -67,6 +67,7 @@ def accounts(session):
     return session.model, session.budget().used, accounting.totals, own, summaries, bills
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_undone", [False, True])
 @pytest.mark.parametrize("form", FORMS)
 def test_reports_and_costs_go_out_and_in_again(form, is_undone, tmp_path):

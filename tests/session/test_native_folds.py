@@ -27,8 +27,8 @@ def folded(name, turns=20, **options):
     return talk
 
 
-@pytest.mark.few_values(1)
 @pytest.mark.slow
+@pytest.mark.few_values(1)
 @pytest.mark.parametrize("name", sample(PROVIDERS, 2))
 def test_ten_folds_a_switch_and_back_and_a_new_key(name):
     """No request is refused, the costs are those that were reported, and every fold can be undone."""

@@ -230,6 +230,7 @@ def test_what_a_short_summary_leaves_of_its_room_is_for_messages(target):
     assert len(asked.asked) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("lines", "target"), [(6, 4_500), (20, 3_000)])
 def test_facts_behind_a_short_summary_have_the_room_of_a_digest(lines, target):
     """What the model did not use of its room shows messages, not more names."""
@@ -250,6 +251,7 @@ def test_facts_behind_a_short_summary_have_the_room_of_a_digest(lines, target):
     assert sizes[1] <= sizes[0] + estimate(text)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("target", "said"), [(6_000, "at most 175 words"), (20_000, "at most 532 words")])
 def test_a_model_is_asked_for_less_where_facts_tell_the_work(target, said):
     """Half of a small room, all but a part of a large one."""

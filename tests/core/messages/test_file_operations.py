@@ -841,6 +841,7 @@ def test_files_that_a_digest_tells_are_read_back():
     assert read_summary_files(written) == FileOps(("z.py",), ("g.py",))
 
 
+@pytest.mark.slow
 def test_hostile_lines_of_files_take_linear_time():
     with stop_hang():
         read_listed_files("## Files\n- changed: " + " #" * 500_000 + "1")

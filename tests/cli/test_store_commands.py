@@ -339,6 +339,20 @@ def test_folds_are_listed_compared_and_undone(store):
     assert run_cli("diff", FOLDED, "nofold").status == 1
 
 
+def test_unfold_counts_as_the_last_reported_model_does(one_store):
+    """The sizes are those of `measure`: tokens of Claude are not those of an unknown model."""
+    with refold.open(FOLDED, store=one_store, window="8k", model="claude-opus-4-6") as session:
+        view = session.prepare().messages
+        tokens = refold.count(view, model="claude-opus-4-6")
+        session.observe(
+            {"model": "claude-opus-4-6", "usage": {"prompt_tokens": tokens, "completion_tokens": 9}}
+        )
+    assert tokens > refold.count(view)
+    sizes = run_cli("unfold", FOLDED, "--json").json
+    assert sizes["tokens_before"] == tokens
+    assert sizes["tokens_after"] == run_cli("measure", "--session", FOLDED, "--json").json["used"]
+
+
 def test_a_session_without_folds(address, monkeypatch):
     monkeypatch.setenv("REFOLD_STORE", address)
     with refold.open("new", store=address) as session:

@@ -28,13 +28,14 @@ def run(args: Namespace, screen: Screen) -> int:
     """Undo the fold, and show the size of the view before and after."""
     with use_session(args) as session:
         before = session.view()
-        wire, view = session.state.wire.name, session.state.view
-        tokens_before = count(before, format=wire)
+        view, report = session.state.view, session.state.accounting.report
+        wire, model = session.state.wire.name, report.model if report else None
+        tokens_before = count(before, model=model, format=wire)
         name = session.unfold(args.fold)
         if name is None:
             raise Refused("nothing is folded on this branch: there is nothing to undo")
         after = session.view()
-        tokens_after = count(after, format=wire)
+        tokens_after = count(after, model=model, format=wire)
     was_standing = name in {fold.name for fold in view.standing}
     if args.json:
         counts = {"before": len(before), "after": len(after)}

@@ -152,6 +152,16 @@ class Provider:
 
 
 class TestSend:
+    def test_an_asynchronous_call_is_refused_where_nobody_awaits_it(self):
+        """Of a client for event loops, in a session for threads: its answer would never be observed."""
+
+        async def call(messages):
+            raise AssertionError(messages)
+
+        aopen = pytest.raises(refold.RefoldError, match=r"open the session with refold\.aopen")
+        with opened() as session, aopen:
+            session.send(call, talk(2))
+
     def test_the_answer_is_returned_and_observed(self):
         session, provider = opened(), Provider(response(tokens=432))
         assert session.send(provider, talk(2), system="Be brief.") == response(tokens=432)

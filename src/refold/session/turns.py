@@ -7,6 +7,7 @@ The view has the messages and the origin of each, so that an adapter can send a 
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from inspect import iscoroutine
 from typing import Any, NoReturn, Protocol, TypeAlias
 
 from refold.errors import Overflow, RefoldError, StoreError, warn_caller
@@ -61,6 +62,9 @@ def send(session: _Observer, call: Call, view: View, *, say: bool, read: Read | 
             raise
     if again is not None:  # outside the handler, so that the next error has not this one as its context
         return _send_again(session, call, again, say=say, read=read)
+    if iscoroutine(response):
+        response.close()
+        raise RefoldError("call is asynchronous: open the session with refold.aopen, and await send")
     try:
         observed = session.observe(read(response) if read else response, say=say)
     except StoreError as error:

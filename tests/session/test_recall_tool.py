@@ -36,6 +36,8 @@ def test_the_definition_in_each_shape(shape):
         assert set((found.get("parameters") or found["input_schema"])["properties"]) == {"query", "handle"}
         assert session.recall_tool("anthropic")["input_schema"]
         assert session.recall_tool("responses")["type"] == "function"
+        with pytest.raises(refold.FormatError, match="no format is named 'anthrpic'"):
+            session.recall_tool("anthrpic")
         answer = session.answer_recall({"handle": "#2-#5"})
         assert "read_file" in answer
         assert "question 0" not in answer

@@ -360,7 +360,7 @@ def recall_tool(
     if not isinstance(name, str) or not TOOL_NAME.fullmatch(name):
         raise RefoldError(f"{name!r} is no name of a tool: use up to 64 letters, digits, _ and -")
     yield from reload_if_stale(state)
-    shape = wire or state.wire.name
+    shape = formats.get(wire).name if wire else state.wire.name
     if strict and shape not in STRICT_FORMATS:
         raise RefoldError(f"strict=True is for {' and '.join(STRICT_FORMATS)}: {shape} has no strict tools")
     is_offered = when == "always" or any(fold.standing for fold in state.shortening_folds())

@@ -40,6 +40,17 @@ def test_nothing_to_do_gives_the_very_list():
         assert session.prepare(history).messages is history
 
 
+@pytest.mark.parametrize("more", [{"x": b"bytes"}, {3: "number"}], ids=["value", "key"])
+def test_what_is_no_json_is_refused_also_in_the_place_of_another_message(more):
+    """The list is compared with the stored one first; that is no reason for another error."""
+    with opened() as session:
+        session.prepare(talk(2))
+        before = stored(session)
+        with pytest.raises(FormatError, match="is no JSON"):
+            session.prepare([{**user("fine"), **more}])
+        assert stored(session) == before
+
+
 @pytest.mark.parametrize("shape", [*SHAPES, "refold"])
 @pytest.mark.parametrize("fresh_list", [True, False])
 def test_whole_history_sent_again_stores_what_is_new(shape, fresh_list):

@@ -172,11 +172,11 @@ def is_same(wire: Format, old: Any, new: Any, number: int) -> bool:
     if not (isinstance(old, dict) and isinstance(new, dict)):
         return False
     old, new = _without_repeats(old), _without_repeats(new)
-    if write_normal_form(old, number) == write_normal_form(new, number):
-        return True
     try:
+        if write_normal_form(old, number) == write_normal_form(new, number):
+            return True
         return wire.parse([old]) == wire.parse([new]) and _agree(old, new)
-    except FormatError:  # the list is read as a whole later, and the error is told there
+    except (FormatError, TypeError):  # the list is read as a whole later, and the error is told there
         return False
 
 

@@ -651,6 +651,15 @@ def test_validate_of_what_is_no_json_is_wrong_use():
         assert "x.json: is not JSON" in done.err
 
 
+def test_validate_of_a_body_whose_messages_are_text_is_wrong_use():
+    """Text stands for a list in `input` and `contents` alone."""
+    for args in ([], ["--format", "openai"]):
+        done = run_cli("validate", "-", *args, stdin='{"model": "gpt-4o", "messages": "hi"}')
+        assert (done.status, done.out) == (2, "")
+        assert "messages: expected a list of messages" in done.err
+    assert run_cli("validate", "-", stdin='{"model": "gpt-5", "input": "hi"}').status == 0
+
+
 def test_models_lists_all():
     lines = run_cli("models").out.splitlines()
     assert len(lines) > 500

@@ -180,7 +180,7 @@ def _list_key(value: Mapping[str, Any]) -> str | None:
 
 def _read_body(body: Mapping[str, Any], key: str, name: str | None) -> Document:
     items = body[key]
-    if isinstance(items, str):
+    if isinstance(items, str) and key != "messages":  # as the others allow
         items = [{"role": "user", "content": items}]
     if not isinstance(items, list):
         raise FormatError("expected a list of messages", path=key)

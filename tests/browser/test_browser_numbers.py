@@ -45,6 +45,28 @@ def test_a_meter_without_sizes_says_why(watch, tmp_path):
         assert has_text(page, "3 reports so far, 3 of them cannot be the size of the request")
 
 
+def test_the_meter_numbers_whole_requests(watch, tmp_path):
+    store = f"sqlite:{tmp_path}/talk.db"
+    with refold.open("talk", store=store, model="claude-sonnet-4-5", window="20k") as session:
+        for turn in range(50):
+            session.say({"role": "user", "content": f"question {turn} " + "about the parser " * 40})
+            used = session.prepare().budget.used
+            session.observe({"usage": {"input_tokens": used, "output_tokens": 10}})
+            session.say({"role": "assistant", "content": "an answer"})
+    keep = """
+        const canvas = CanvasRenderingContext2D.prototype, draw = canvas.fillText;
+        window.drawn = [];
+        canvas.fillText = function (text, ...more) { drawn.push(text); draw.call(this, text, ...more); };
+    """
+    with run_inspector(store) as url:
+        seen = watch(url)
+        seen.context.add_init_script(keep)
+        seen.page.reload()
+        page = seen.session("talk")
+        wait_until(page, "drawn.includes('10')")
+        assert [text for text in page.evaluate("drawn") if re.fullmatch(r"\d+\.\d+", text)] == []
+
+
 def test_what_the_model_sees(watch, inspector, refold_says):
     """Row by row as `refold show`: handles in order, folds at their places."""
     said = refold_says("show", LONG_TASK)

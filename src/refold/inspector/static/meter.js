@@ -8,6 +8,7 @@ import { drawMarks, drawRoom, MARKS } from './marks.js';
 const DARK = matchMedia('(prefers-color-scheme: dark)');
 const MOST_ROOMS = 3.2; // a line that grows far over the room would press the other one flat
 const POINTS = 400;
+const STEPS = [0, 1, 2, 3, 4, 5].flatMap((zeros) => [1, 2, 5].map((step) => step * 10 ** zeros)); // no half request
 
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 
@@ -32,7 +33,7 @@ function makeOptions(usage, width, height, readout, select) {
   return {
     width, height, padding: [22, 12, 0, 0], legend: { show: false },
     scales: { x: { time: false }, y: { range: [0, findTop(usage)] }, cache: { range: [0, 12] } },
-    axes: [{ ...axis, size: 24, values: (_, ticks) => ticks.map(count) }, { ...axis, size: 52, values: (_, ticks) => ticks.map(short) }],
+    axes: [{ ...axis, size: 24, incrs: STEPS, values: (_, ticks) => ticks.map(count) }, { ...axis, size: 52, values: (_, ticks) => ticks.map(short) }],
     series: [
       {},
       { label: 'cache', scale: 'cache', stroke: faint, fill: colour('faint'), width: 0, paths: uPlot.paths.stepped({ align: 1 }), points: { show: false } },

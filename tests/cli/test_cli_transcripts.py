@@ -320,6 +320,16 @@ def test_data_sets_and_conversations_by_number(files):
 
 
 def test_validate_converts_to_the_shape_that_is_asked_for(files):
+def test_a_conversation_by_number_has_its_system_prompt_in_front(files):
+    """A list of its own and one of several are the same session: the system prompt has no number."""
+    said = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "hi"}]
+    (files / "alone.json").write_text(json.dumps(said))
+    (files / "several.json").write_text(json.dumps([{"messages": said}, {"messages": said}]))
+    alone, second = (run_cli("show", name, "--json").json for name in ("alone.json", "several.json#2"))
+    assert (second["said"], second["messages"]) == (alone["said"], alone["messages"])
+    assert second["messages"][0] == {"handle": None, "message": said[0]}
+
+
     done = run_cli("validate", "claude-code.jsonl", "--format", "openai")
     assert (done.status, "openai would take these" in done.out) == (0, True)
 

@@ -183,6 +183,7 @@ def store_source(name: str, source: "Source | None", file: str) -> tuple[Store, 
     from refold.formats.systems.file_forms import read_list
     from refold.session.steps.export import import_exported
     from refold.session.steps.observe import record_reports
+    from refold.transcripts.agents import plain
     from refold.transcripts.agents.export_session import export_recording
 
     store = open_store("memory:")
@@ -193,7 +194,7 @@ def store_source(name: str, source: "Source | None", file: str) -> tuple[Store, 
         transcript, document = source.transcript, source.document
         model = None if transcript is None else transcript.model  # by which the last report is compared
         session = open_session(store, name, format=document.format, model=model)
-        if transcript is not None and document.format == transcript.format:
+        if transcript is not None and transcript.agent != plain.NAME and document.format == transcript.format:
             exported = export_recording(transcript, name)
         elif (listed := read_list(document.messages)) is not None:
             exported = listed

@@ -314,12 +314,12 @@ def test_data_sets_and_conversations_by_number(files):
     assert run_cli("measure", "many.jsonl#2", "--json").json["messages"] == 1
     done = run_cli("measure", "many.jsonl")
     assert done.status == 2
-    assert "holds 2 conversations: name one of them, as in FILE#1" in done.err
+    assert "holds 2 conversations: name one of them, from FILE#1 to FILE#2" in done.err
+    assert run_cli("measure", "many.jsonl#3").err == done.err.replace("jsonl:", "jsonl#3:")
     done = run_cli("compact", "sharegpt.json", "--force")
     assert json.loads(done.out)[0]["role"] == "user"
 
 
-def test_validate_converts_to_the_shape_that_is_asked_for(files):
 def test_a_conversation_by_number_has_its_system_prompt_in_front(files):
     """A list of its own and one of several are the same session: the system prompt has no number."""
     said = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "hi"}]
@@ -330,6 +330,7 @@ def test_a_conversation_by_number_has_its_system_prompt_in_front(files):
     assert second["messages"][0] == {"handle": None, "message": said[0]}
 
 
+def test_validate_converts_to_the_shape_that_is_asked_for(files):
     done = run_cli("validate", "claude-code.jsonl", "--format", "openai")
     assert (done.status, "openai would take these" in done.out) == (0, True)
 

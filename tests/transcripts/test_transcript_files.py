@@ -351,7 +351,7 @@ def test_one_of_several_conversations_is_named_by_its_number(tmp_path):
     assert transcripts.read(f"{path}#2").messages == ({"role": "user", "content": "two"},)
     assert detect_agent(f"{path}#2") == "plain"
     for name in (path, f"{path}#0", f"{path}#3", f"{path}#x"):
-        with pytest.raises(FormatError, match="holds 2 conversations: name one of them, as in FILE#1"):
+        with pytest.raises(FormatError, match="holds 2 conversations: name one of them, from FILE#1 to"):
             transcripts.read(name)
     whole = tmp_path / "many.json"
     whole.write_text(json.dumps([talk, other]))

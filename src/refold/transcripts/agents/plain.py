@@ -49,7 +49,8 @@ def pick_conversation(value: Any, number: str) -> Any:
     if len(value) == 1:
         return value[0]
     if not number.isdecimal() or not 1 <= int(number) <= len(value):
-        raise FormatError(f"holds {len(value):,} conversations: name one of them, as in FILE#1")
+        last = len(value)
+        raise FormatError(f"holds {last:,} conversations: name one of them, from FILE#1 to FILE#{last}")
     return value[int(number) - 1]
 
 

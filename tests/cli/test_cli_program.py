@@ -48,6 +48,8 @@ def test_no_command_tells_what_to_begin_with():
         (["show", "task", "--store", "work.db"], "not the address of a store: write sqlite:work.db"),
         (["measure", "a.json", "--modle", "x"], "there is no option --modle (did you mean --model?)"),
         (["measure", "a.json", "--zzz=1"], "there is no option --zzz;"),
+        (["measure", "a.json", "--foo"], "there is no option --foo; see"),  # nothing like --tools
+        (["--json", "measure", "a.json"], "--json goes behind the command: refold measure --json; see"),
         (["measure", "a.json", "b.json"], "there is no place for 'b.json'"),
         (["--zzz"], "there is no option --zzz"),
         (["measure", "none.json"], "there is no file none.json"),

@@ -112,9 +112,11 @@ class Parser(ArgumentParser):
         if option is None:
             self.error(f"there is no place for {extra[0]!r}")
         name = option.partition("=")[0]
-        options = [known for known in self._option_string_actions if known.startswith("--")]
-        near = get_close_matches(name, options, 1)
-        self.error(f"there is no option {name}" + (f" (did you mean {near[0]}?)" if near else ""))
+        options = [known[2:] for known in self._option_string_actions if known.startswith("--")]
+        if name[2:] in options:
+            self.error(f"{name} goes behind the command: {self.prog} {name}")
+        near = get_close_matches(name.lstrip("-"), options, 1)
+        self.error(f"there is no option {name}" + (f" (did you mean --{near[0]}?)" if near else ""))
 
 
 def run(argv: Sequence[str] | None = None) -> int:

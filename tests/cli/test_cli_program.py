@@ -51,6 +51,7 @@ def test_no_command_tells_what_to_begin_with():
         (["measure", "a.json", "--foo"], "there is no option --foo; see"),  # nothing like --tools
         (["--json", "measure", "a.json"], "--json goes behind the command: refold measure --json; see"),
         (["measure", "a.json", "b.json"], "there is no place for 'b.json'"),
+        (["compact", "task"], "there is no file task; for a session of the store write --session task"),
         (["--zzz"], "there is no option --zzz"),
         (["measure", "none.json"], "there is no file none.json"),
         (["measure", "."], "is a directory"),

@@ -1,6 +1,8 @@
 """The conversation that a command looks at: a file, or a session of the store in its place."""
 
 from argparse import Namespace
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 
 from refold.cli.exit_status import WrongUse
@@ -8,6 +10,17 @@ from refold.cli.input.sources import Source, read_source
 from refold.cli.output.screen import Screen
 from refold.core.log.entries import SAID
 from refold.formats.shared.documents import Document
+
+
+@contextmanager
+def _hint_at_session(name: str) -> Iterator[None]:
+    """Say how a session is named, if the file that is not there may be one: other commands take it there."""
+    try:
+        yield
+    except WrongUse as error:
+        if "." not in name and str(error) == f"there is no file {name}":
+            raise WrongUse(f"{error}; for a session of the store write --session {name}") from None
+        raise
 
 
 def read_conversation_of(
@@ -20,7 +33,8 @@ def read_conversation_of(
     if args.session is None:
         if args.store is not None:
             raise WrongUse("--store goes with --session: a FILE is in no store")
-        return read_source(args.file, screen, format=args.format, whole=whole, allow_mixed=allow_mixed)
+        with _hint_at_session(args.file):
+            return read_source(args.file, screen, format=args.format, whole=whole, allow_mixed=allow_mixed)
     from refold.cli.input.stores import find_head, open_session, use_store  # a file needs no store
 
     with use_store(args) as store:

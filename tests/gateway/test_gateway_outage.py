@@ -6,7 +6,7 @@ from contextlib import closing
 
 import pytest
 from client_bodies import ClaudeCode, Codex
-from recording_upstream import play_request, running_gateway, send
+from recording_upstream import answer_json, play_request, running_gateway, send
 
 import refold
 from refold.errors import StoreBusy, StoreError
@@ -208,6 +208,40 @@ def test_a_file_that_was_deleted_or_replaced_is_opened_again(upstream, tmp_path,
         with closing(open_store(f"sqlite:{path}")) as stored:
             assert refold.open(name, store=stored).stats().said == len(client.request(24).body["messages"])
     assert names[-2:] == names[:2]
+
+
+def test_a_deleted_file_is_opened_again_though_answers_report_usage(upstream, tmp_path):
+    """The report behind a request met a store that was left alone, and that hid why it had failed."""
+    path, clients = tmp_path / "sessions.db", [ClaudeCode(session=f"s{at}", task=f"Task {at}") for at in "ab"]
+    usage = {"input_tokens": 900, "output_tokens": 5}
+    upstream.script = [answer_json({"type": "message", "role": "assistant", "content": [], "usage": usage})]
+    with running_gateway(upstream, HistoryOptions(store=f"sqlite:{path}", window=30_000)) as gateway:
+        for steps in (2, 3, 4, 5, 6):
+            if steps == 4:
+                for file in tmp_path.glob("sessions.db*"):
+                    file.unlink()
+            names = [play_request(gateway, c.request(steps)).header("x-refold-session") for c in clients]
+    with closing(open_store(f"sqlite:{path}")) as stored:
+        for client, name in zip(clients, names, strict=True):
+            session = refold.open(name, store=stored)
+            assert session.stats().said == len(client.request(6).body["messages"])
+            assert session.stats().spent.calls >= 1
+
+
+def test_a_store_that_was_replaced_is_opened_again_once(upstream, tmp_path):
+    """Of two requests that find it out at once, the second must not close what the first has opened."""
+    path, clients = tmp_path / "sessions.db", [ClaudeCode(session=f"s{at}", task=f"Task {at}") for at in "ab"]
+    with running_gateway(upstream, HistoryOptions(store=f"sqlite:{path}", window=30_000)) as gateway:
+        calls = gateway.gateway._tenants._single._calls
+        names = [play_request(gateway, client.request(2)).header("x-refold-session") for client in clients]
+        left = [calls.live[name] for name in names]
+        calls._reopen(left[0])
+        play_request(gateway, clients[0].request(3))
+        opened = calls.live[names[0]]
+        calls._reopen(left[1])
+        play_request(gateway, clients[0].request(4))
+        assert calls.live[names[0]] is opened
+        assert opened.unsaved == 0
 
 
 def test_a_session_that_was_deleted_begins_again(upstream, tmp_path):

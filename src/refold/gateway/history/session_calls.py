@@ -170,7 +170,7 @@ class SessionCalls:
             return Turn(fold="bypassed;crowded", model=split.model)
         session = self._get_session(conversation, request.wire)
         if _is_replaced(session):
-            self._reopen()
+            self._reopen(session)
             session = self._get_session(conversation, request.wire)
         settings, wanted = session.state.settings, (split.model, request.endpoint, window)
         is_other = (settings.model, settings.endpoint, conversation.window) != wanted
@@ -348,9 +348,11 @@ class SessionCalls:
                 self._watched = cast("Store", WatchedStore(self._store, self.breaker))
             return self._watched
 
-    def _reopen(self) -> None:
+    def _reopen(self, session: Session) -> None:
         """Leave a store that was deleted or replaced; requests bring what its sessions have not stored."""
         with self._opening:
+            if session.state.store is not self._watched:  # another request has done it
+                return
             old, self._store, self._watched = self._store, None, None
             self._sessions = {}
             self.live.clear()
@@ -368,8 +370,8 @@ class SessionCalls:
         return find_store(address, None, scope=self._tenant)
 
     def _get_session(self, conversation: Conversation, wire: str) -> Session:
-        key = (conversation.policy, wire)
-        sessions = self._sessions.get(key)
+        key, known = (conversation.policy, wire), self._sessions
+        sessions = known.get(key)
         if sessions is None:
             made = Sessions(
                 store=self._open_store(),
@@ -381,8 +383,8 @@ class SessionCalls:
                 **self.options.caps,
                 on_event=None if self.options.tenant_summary_tokens_per_hour is None else self._cap.listen,
             )
-            # Of two threads one is the first; the other's has no session yet.
-            sessions = self._sessions.setdefault(key, made)
+            # Of two threads one is the first; the other's has no session yet. The store may be left by now.
+            sessions = known.setdefault(key, made)
         session = self.live[conversation.name] = sessions.get(conversation.name)
         return session
 

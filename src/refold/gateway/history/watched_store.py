@@ -8,15 +8,15 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any, Final, TypeVar
 
-from refold.errors import Conflict, LogCorrupt, LogTooNew, StoreBusy, StoreError
+from refold.errors import Conflict, LogCorrupt, LogTooNew, StoreBusy, StoreError, StoreReplaced
 from refold.stores import Head, Store
 
 T = TypeVar("T")
 _FIRST_SECONDS: Final = 1.0
 _LONGEST_SECONDS: Final = 30.0
 """Seconds after which a failed store is tried again: at first soon, then more and more rarely."""
-_ABOUT_ONE_SESSION: Final = (Conflict, LogCorrupt, LogTooNew)
-"""Errors that do not tell that the store is gone."""
+_IS_THERE: Final = (Conflict, LogCorrupt, LogTooNew, StoreReplaced)
+"""Errors that do not tell that a store is gone: they are about one session, or it is to be opened again."""
 _OWN: Final = frozenset({"address", "close"})
 """What needs no answer of the store."""
 _WRITES: Final = frozenset({"append", "put_note", "claim", "release", "offer", "take"})
@@ -69,7 +69,7 @@ class StoreBreaker:
         self.begin_call(time.monotonic())
         try:
             result = call()
-        except _ABOUT_ONE_SESSION:
+        except _IS_THERE:
             self.note_success(has_written=writes)
             raise
         except BaseException as error:

@@ -2,10 +2,13 @@
 
 import pytest
 from random_talks import Talk
+from talks import opened, reply, talk, user
 
 import refold
 from refold.errors import RefoldWarning, StoreError
 from sample_sizes import few_or_all
+
+CALLS = [{"id": "c1", "type": "function", "function": {"name": "look", "arguments": "{}"}}]
 
 
 @pytest.mark.few_values(1)
@@ -54,6 +57,31 @@ def test_a_fold_goes_along_to_a_branch_without_the_words_it_took_that_kept_turns
     edited = [*said[:52], {"role": "user", "content": [{"text": "something else"}]}]
     assert session.prepare(edited).messages == [*view[:-12], edited[-1]]
     assert refold.validate(session.view(), "converse") == []
+
+
+def test_a_result_that_a_mend_put_in_stays_though_a_later_fold_covers_it():
+    """What a covered fold has put in is not in memory: it was taken for words that only kept turns apart."""
+    store, said = refold.open_store("memory:"), talk(8)
+    session = opened(store=store, window=100_000)
+    session.prepare(said)
+    first = session.compact(target=900).receipt.fold
+    said += [
+        reply("ok"),
+        user("look"),
+        {"role": "assistant", "content": None, "tool_calls": CALLS},
+        user("?"),
+    ]
+    session.prepare(said)
+    view = session.view()
+    assert [item["tool_call_id"] for item in view if item["role"] == "tool"] == ["c1"]
+    session.compact("truncate", keep=0)
+    for each in (session, opened(store=store, window=100_000)):
+        second = each.folds()[-1]
+        assert not any(item["role"] == "tool" for item in each.view())
+        each.unfold(first)
+        each.unfold(second)
+        assert refold.validate(each.view()) == []
+        each.rewind(second.name)
 
 
 def test_what_a_fold_saves_does_not_count_a_message_that_is_back():

@@ -45,7 +45,7 @@ from refold.session.steps.load import load_at_head, read_log, reload_if_stale, r
 from refold.session.steps.native.fold_blocks import REPEATED, fold_block
 from refold.session.steps.native.refused_blocks import drop_foreign_compactions
 from refold.session.steps.prepare import find_mends, repair_view
-from refold.session.steps.read_entries import read_block
+from refold.session.steps.read_entries import fold_messages, read_block
 from refold.session.steps.recall import find_folds, find_removed, parse_handle
 from refold.session.steps.take_in import detect_format, is_system, replace_system
 from refold.stores import Head
@@ -303,7 +303,11 @@ def unfold(state: SessionState, fold: str | FoldMade | None) -> SessionFlow[str 
         said_items = state.caller.said_items  # the caller holds the same messages afterwards
         if known is None or known.standing:
             has_block = any(map(is_native, state.position.fold_messages.get(name, ())))
-            made = (yield from read_log(state, kinds=FOLDS)) if has_block or state.position.blocks else []
+            reads = has_block or state.position.blocks or mends
+            made = (yield from read_log(state, kinds=FOLDS)) if reads else []
+            # The messages of a fold that a later one covers are not in memory.
+            answers = {one.name for one in made if any(m.calls or m.results for m in fold_messages(one))}
+            mends = [each for each in mends if each not in answers]
             others = {each.name for each in state.view.standing} - {name}
             repeats = [one.name for one in made if one.value.get(REPEATED, "") not in {"", *others}]
             draft = begin_draft(state)

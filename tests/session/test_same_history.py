@@ -549,3 +549,21 @@ def test_logs_with_names_of_the_raw_json_go_on(tmp_path):
     said = session.log(kinds=["said"])
     assert [entry.name for entry in said[:-1]] == [entry.name for entry in old]
     assert said[-1].name.startswith("b2:")
+
+
+@pytest.mark.each_value
+@pytest.mark.parametrize(
+    ("began", "goes_on"), [("gemini", "anthropic"), ("openai", "gemini"), ("openai", "anthropic")]
+)
+def test_a_history_that_began_in_another_format_keeps_its_folds_when_it_is_opened_again(began, goes_on):
+    """Its messages were looked up by names that they have in the format of now, and all was stored anew."""
+    store, whole = open_store("memory:"), values(13, tools=False)
+    session = opened(store=store, window=100_000)
+    session.prepare(wired(whole[:21], began))
+    session.prepare(wired(whole[:25], goes_on))
+    session.compact(target=500)
+    again = opened(store=store, window=100_000)
+    ready = again.prepare(wired(whole, goes_on))
+    assert len(ready.messages) < 10
+    assert [fold.standing for fold in again.folds()] == [True]
+    assert sum(entry.kind == "said" for _, _, entry in store.salvage()) == len(whole)

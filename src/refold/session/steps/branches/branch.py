@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from refold import formats
 from refold.core.log.entries import AS_WRITTEN, ROOT, SAID, hash_entry
 from refold.core.log.view import MessageRange, Replacement, View, ViewItem
+from refold.core.messages.message import Message
 from refold.errors import StoreError
 from refold.session.drivers import SessionFlow, StoreCall
 from refold.session.state.caller_history import SentView, view_to_send
@@ -234,7 +235,8 @@ def _read_as_stored(state: SessionState, rest: Sequence[Any], said: int) -> Sess
             given = given if state.redact_stored is None else state.redact_stored(given)
             if not is_same(state.wire, stored, given, entry.said):
                 break
-            found.append(stored)
+            # Its name is that of the format in which it came.
+            found.append(stored if isinstance(stored, Message) else entry.value)
         return found
 
     as_stored: list[Any] = yield StoreCall(read)

@@ -418,6 +418,14 @@ def test_a_rate_limit_in_the_same_sentence_contradicts_even_sure_words():
     )
 
 
+def test_nothing_is_searched_where_nothing_speaks_of_a_refusal():
+    """No pattern finds anything in no words, so that an answer without any is not searched 75 times."""
+    assert not any(re.search(row["pattern"], "") for kind in ("sure", "loose") for row in PATTERNS[kind])
+    report = {"usage": {"prompt_tokens": 9}, "choices": [], "model": "m"}
+    assert overflow(report) is None
+    assert count_calls(lambda: overflow(report)) < 150  # 70; with the searches 190
+
+
 @pytest.mark.parametrize("row", [*PATTERNS["sure"], *PATTERNS["loose"]], ids=lambda row: row["example"][:40])
 def test_every_pattern_stands_beside_a_real_message_that_it_recognises(row):
     assert re.search(row["pattern"], row["example"].lower())

@@ -151,6 +151,8 @@ _IMITATED: Final = frozenset({"openai", "anthropic"})
 
 
 def _find_refusal(evidence: Evidence, asked: str | None) -> _Refusal | None:
+    if not (evidence.texts or evidence.statuses or evidence.kinds or evidence.finishes):
+        return None  # nothing speaks of a refusal, such as in an ordinary answer
     table = load_patterns()
     text = "\n".join(evidence.texts)
     for written, meant in (("\\u003e", ">"), ("&gt;", ">"), ("\u2019", "'"), ("\\n", " "), ('\\"', '"')):

@@ -6,7 +6,7 @@ only to see whether there is any. Hostile values give an empty `Response`.
 
 import re
 from base64 import b64encode
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, is_dataclass
 from enum import Enum
@@ -159,9 +159,11 @@ def _read(value: Any) -> Response:
         return Response(usage=usage, cost=usage, impossible=find_impossible(value), empty=usage is None)
     fields = _to_fields(value)
     usage, cost, block, impossible = _read_reports(fields)
-    model = next((name for key in _MODEL if isinstance(name := fields.get(key), str)), "")[:300]
-    readers = () if type(fields) is dict and fields.keys() <= _REPORT else _READERS
-    answer = next((answer for read in readers if (answer := read(fields))), None)
+    names = [fields[key] for key in _MODEL if isinstance(fields.get(key), str)]
+    model, answer = names[0][:300] if names else "", None
+    for read in () if type(fields) is dict and fields.keys() <= _REPORT else _READERS:
+        if answer := read(fields):
+            break
     if answer is None:
         model = "" if usage is None else model
         return Response(usage=usage, cost=cost, impossible=impossible, model=model, empty=usage is None)
@@ -170,6 +172,8 @@ def _read(value: Any) -> Response:
         finish = "refusal"
     elif finish == "stop" and answer.has_calls:
         finish = "tool_calls"  # some servers end with "stop" although they call, and Gemini always does
+    changes = _to_list(fields["input_transformations"]) if "input_transformations" in fields else ()
+    kinds = [_to_fields(change).get("type") for change in changes]
     return Response(
         usage=usage,
         cost=cost,
@@ -180,30 +184,23 @@ def _read(value: Any) -> Response:
         model=model,
         empty=not (answer.has_words or answer.has_calls),
         message=answer.message,
-        unbound=_finds_unbound(fields),
+        unbound=not _UNBOUND.isdisjoint(kinds),
     )
 
 
 def _read_reports(fields: Mapping[str, Any]) -> tuple[Usage | None, Usage | None, int | None, str]:
     """Return the usage, the cost of all passes, the size of a block, and an impossible number in words."""
     reports = [_to_json(fields[key]) for key in _USAGE if fields.get(key) is not None]
-    usage = next((usage for report in reports if (usage := read_usage(report))), None)
+    usage = next(filter(None, map(read_usage, reports)), None)
     if usage is None:
         reports.append(fields)  # some have their numbers beside the answer
         usage = read_usage(fields)
-    impossible = next((words for report in reports if (words := find_impossible(report))), "")
+    impossible = next(filter(None, map(find_impossible, reports)), "")
     if not any(map(costs_more, reports)):
         return usage, usage, None, impossible
-    cost = next((cost for report in reports if (cost := read_cost(report))), None)
-    block = next((size for report in reports if (size := read_block_size(report))), None)
+    cost = next(filter(None, map(read_cost, reports)), None)
+    block = next(filter(None, map(read_block_size, reports)), None)
     return usage, cost, block, impossible
-
-
-def _finds_unbound(fields: Mapping[str, Any]) -> bool:
-    if "input_transformations" not in fields:  # as in most answers
-        return False
-    kinds = (_to_fields(change).get("type") for change in _to_list(fields["input_transformations"]))
-    return any(kind in _UNBOUND for kind in kinds)
 
 
 def _read_chat(fields: Mapping[str, Any]) -> _Answer | None:
@@ -381,17 +378,14 @@ def _to_fields(value: Any) -> Mapping[str, Any]:
 def _to_json(value: Any) -> Any:
     """Return a value as plain JSON; None if that is not possible."""
     try:
-        return _copy(value, _MAX_DEPTH, iter(range(_MAX_VALUES)))
+        return _copy(value, _MAX_DEPTH, [_MAX_VALUES - 1])
     except Exception:  # noqa: BLE001  # hostile objects raise what they like
         return None
 
 
-def _copy(value: Any, depth: int, places: Iterator[int]) -> Any:
-    """Copy a value; raise if it is too deep or too large."""
-    next(places)
-    if depth < 0:
-        raise ValueError("nested too deep")
-    if type(value) in _LEAVES:  # as most values are
+def _copy(value: Any, depth: int, left: list[int]) -> Any:
+    """Copy a value; raise if it is too deep, or holds more values than are left."""
+    if type(value) in _LEAVES:
         return value
     if isinstance(value, Enum):
         return _finish_word(value)
@@ -399,6 +393,14 @@ def _copy(value: Any, depth: int, places: Iterator[int]) -> Any:
         return value
     if isinstance(value, bytes):
         return b64encode(value).decode()
-    if isinstance(value, list | tuple):
-        return [_copy(item, depth - 1, places) for item in value]
-    return {str(key): _copy(item, depth - 1, places) for key, item in _to_fields(value).items()}
+    is_list = isinstance(value, list | tuple)
+    held = value if is_list or type(value) is dict else _to_fields(value)
+    left[0] -= len(held)
+    if left[0] < 0 or (held and depth < 1):
+        raise ValueError("nested too deep, or too large")
+    if is_list:
+        return [_copy(item, depth - 1, left) for item in held]
+    return {  # most values in it are plain, which costs no call
+        str(key): item if type(item) in _LEAVES else _copy(item, depth - 1, left)
+        for key, item in held.items()
+    }

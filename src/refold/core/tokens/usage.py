@@ -216,9 +216,9 @@ def read_block_size(usage: Any) -> int | None:
 
 def costs_more(usage: Any) -> bool:
     """True if a report lists passes, or tokens beside the context; else `read_cost` is `read_usage`."""
+    if type(usage) is dict and _COSTS_MORE.isdisjoint(usage) and _HOLDERS.isdisjoint(usage):
+        return False  # as in most reports
     report = _open_report(usage)
-    if _COSTS_MORE.isdisjoint(report):  # as in most reports
-        return False
     return bool(_list_passes(report)) or _first_number(report, _TOOL_PROMPTS) > 0
 
 
@@ -250,7 +250,7 @@ def _output_without_reasoning(fields: Mapping[str, Any], output: int) -> int | N
 def _find_report(value: Any) -> Mapping[str, Any]:
     """Return the fields of a report, wherever in a response it stands."""
     for _ in range(4):  # a hostile value may be nested without end
-        fields = _to_fields(value)
+        fields = value if type(value) is dict else _to_fields(value)
         if _HOLDERS.isdisjoint(fields):
             return fields
         for key in _REPORTS:

@@ -4,6 +4,7 @@ import copy
 import json
 import math
 import pickle
+import re
 from dataclasses import fields as dataclass_fields
 from dataclasses import replace
 
@@ -270,6 +271,21 @@ def test_what_is_nested_too_deep_is_refused():
     ):
         with pytest.raises(FormatError, match="is nested too deep to be stored"):
             refused()
+
+
+@pytest.mark.parametrize("write", [to_json_text, one, lambda value: hash_entry(ROOT, "usage", value)])
+def test_what_contains_itself_is_no_deep_value(write):
+    value = {"role": "user"}
+    value["content"] = [value]
+    with pytest.raises(FormatError, match="cannot be stored: Circular reference detected"):
+        write(value)
+
+
+@given(st.recursive(JSON | st.floats(), lambda inner: st.tuples(inner) | st.dictionaries(KEYS, inner)))
+def test_json_is_written_as_the_encoder_of_python_writes_it(value):
+    expected = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    escaped = json.dumps(value, separators=(",", ":"))
+    assert to_json_text(value) == (escaped if re.search("[\ud800-\udfff]", expected) else expected)
 
 
 def test_what_is_nested_as_deep_as_people_do_is_kept():

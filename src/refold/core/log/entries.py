@@ -20,6 +20,8 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import repeat
+from json import encoder
 from typing import Any, Final, Literal, TypeAlias, get_args
 
 from refold.core.log.normal_form import CACHED, remove_cached_fields, write_normal_form
@@ -154,7 +156,7 @@ def make_entry(
     body, name = to_json_text(value), hash_entry(parent, kind, value, said)
     facts = _write_facts(name, body, about)
     entry = Entry(name=name, parent=parent, kind=kind, body=body, said=said, text=text, about=facts, at=at)
-    return _check_keys(entry, value)
+    return entry if _has_string_keys(value) else _check_keys(entry)
 
 
 def make_message_entry(
@@ -177,7 +179,7 @@ def make_message_entry(
         name=name, parent=parent, kind="said", body=body, said=said, text=text, about=facts, at=at
     )
     object.__setattr__(entry, "held", value)
-    return entry if known else _check_keys(entry, value)
+    return entry if known or _has_string_keys(value) else _check_keys(entry)
 
 
 def _write_facts(name: str, body: str, about: Mapping[str, Any] | None) -> str:
@@ -186,11 +188,11 @@ def _write_facts(name: str, body: str, about: Mapping[str, Any] | None) -> str:
     return to_json_text(facts) if facts else "{}"
 
 
-def _check_keys(entry: Entry, value: Any) -> Entry:
+def _check_keys(entry: Entry) -> Entry:
     """Return the entry; raise FormatError if its value would not be read back as it is."""
     # JSON turns a key such as 1 into "1", which changes the order or the number of keys. Only a round trip
     # shows that; it is too slow for every message, and not needed if all keys are strings.
-    if not _has_string_keys(value) and not entry.sound:
+    if not entry.sound:
         raise FormatError("is no JSON and cannot be stored: it would not be read back as it is")
     return entry
 
@@ -204,12 +206,29 @@ def _has_string_keys(value: Any, depth: int = 0) -> bool:
     items = value.values() if isinstance(value, dict) else value
     if _PLAIN.issuperset(map(type, items)):  # as the rows of a fold's facts, of which there are many
         return True
-    return all(type(item) in _PLAIN or _has_string_keys(item, depth + 1) for item in items)
+    inner = [item for item in items if type(item) not in _PLAIN]
+    return all(map(_has_string_keys, inner, repeat(depth + 1)))
 
 
-_SORTED_KEYS: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
-_ASCII: Final = json.JSONEncoder(separators=(",", ":")).encode
-_UNICODE: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+def _make_writer(*, sort_keys: bool = False, ensure_ascii: bool = True) -> Callable[[Any], str]:
+    """Return what writes compact JSON; `JSONEncoder.encode` makes its part that writes anew each time."""
+    slow = json.JSONEncoder(separators=(",", ":"), sort_keys=sort_keys, ensure_ascii=ensure_ascii)
+    make: Any = encoder.c_make_encoder  # type: ignore[attr-defined]  # None without CPython's own
+    escape = encoder.encode_basestring_ascii if ensure_ascii else encoder.encode_basestring
+    quick = make and make(None, slow.default, escape, None, ":", ",", sort_keys, False, True)
+
+    def write(value: Any) -> str:
+        try:
+            return "".join(quick(value, 0))
+        except (RecursionError, TypeError, ValueError):  # the slow one tells a circle from depth
+            return _write(slow.encode, value)
+
+    return write
+
+
+_SORTED_KEYS: Final = _make_writer(sort_keys=True)
+_ASCII: Final = _make_writer()
+_UNICODE: Final = _make_writer(ensure_ascii=False)
 
 
 def hash_entry(parent: str, kind: str, value: Any, said: int = 0, prefix: str = "") -> str:
@@ -225,9 +244,9 @@ def hash_entry(parent: str, kind: str, value: Any, said: int = 0, prefix: str = 
     if kind == "said" and (prefix or parent[:3]) != AS_WRITTEN:
         prefix, body = NORMALISED, _write(write_normal_form, value, said)
     else:
-        prefix, body = AS_WRITTEN, _write(_SORTED_KEYS, value)
+        prefix, body = AS_WRITTEN, _SORTED_KEYS(value)
         if kind == "said" and f'"{CACHED}":' in body:
-            body = _write(_SORTED_KEYS, remove_cached_fields(value))
+            body = _SORTED_KEYS(remove_cached_fields(value))
     name = _HASH.copy()  # quicker than a new one
     name.update(f"{parent}\n{kind}\n{body}".encode("utf-8", "surrogatepass"))
     return prefix + name.hexdigest()
@@ -253,12 +272,12 @@ def to_json_text(value: Any) -> str:
     >>> print(to_json_text({"a": "é\x00"}), to_json_text("\ud800"))
     {"a":"é\u0000"} "\ud800"
     """
-    text = _write(_UNICODE, value)
+    text = _UNICODE(value)
     try:
         if not text.isascii():
             text.encode()
     except UnicodeEncodeError:
-        return _write(_ASCII, value)
+        return _ASCII(value)
     return text
 
 

@@ -120,7 +120,7 @@ class View:
     @property
     def standing(self) -> tuple[Folded, ...]:
         """The folds that are not undone, oldest first."""
-        return tuple([fold for fold in self.folds if fold.standing])
+        return tuple([fold for fold in self.folds if fold.standing]) if self.folds else ()
 
     def fold(self, name: str) -> Folded | None:
         """Return the fold of this name."""
@@ -214,9 +214,11 @@ def extend_view(view: View, said: int) -> View:
     """Return the view with all messages up to this number; the same view if they are there already."""
     if said <= view.said:
         return view
-    items = list(view.items)
-    append_item(items, MessageRange(view.said + 1, said))
-    return quick_replace(view, said=said, items=tuple(items))
+    items, last = view.items, view.items[-1] if view.items else None
+    first = view.said + 1
+    if isinstance(last, MessageRange) and last.last == view.said:  # ranges that meet become one
+        items, first = items[:-1], last.first
+    return quick_replace(view, said=said, items=(*items, MessageRange(first, said)))
 
 
 # -- changes as JSON: the keys and words here are part of the log format ------------------------------------

@@ -61,7 +61,8 @@ def visible_text_and_large_calls(message: Message) -> str:
 
 def full_text(message: Message) -> str:
     """Return everything that a model reads as text: text, thinking, calls, results, opaque blocks."""
-    return _join_texts(message.parts)
+    parts = message.parts
+    return parts[0].text if len(parts) == 1 and type(parts[0]) is Text else _join_texts(parts)
 
 
 def _join_texts(parts: Sequence[Part]) -> str:

@@ -5,7 +5,7 @@ Says yes only if it is sure. Otherwise `normalize` has to look at the whole hist
 
 from dataclasses import dataclass, field
 
-from refold.core.messages.message import Message, Opaque, Thinking, ToolCall, ToolResult, is_blank
+from refold.core.messages.message import EMPTY, Message, Opaque, Thinking, ToolCall, ToolResult, is_blank
 from refold.core.messages.tool_pairs import may_continue_unit
 from refold.core.messages.unread import ORDERS, must_open_history, opens_history
 from refold.core.messages.wire_rules import Shape, is_own
@@ -34,24 +34,24 @@ class ValidityTracker:
     def accepts(self, message: Message) -> bool:
         """True if the history is surely valid with this message; the message is then taken into account."""
         kinds = set(map(type, message.parts))
-        if not kinds or not self._accepts_content(message, kinds) or not self._accepts_role(message, kinds):
+        if not kinds or not self._accepts_role(message, kinds):
             return False
-        if not (
-            self._accepts_results(message) if ToolResult in kinds else self._accepts_calls(message, kinds)
-        ):
+        is_said = self.shape.allows_empty and kinds.isdisjoint((Thinking, ToolResult))
+        if not is_said and not self._accepts_content(message, kinds):
+            return False
+        accepts = self._accepts_results if ToolResult in kinds else self._accepts_calls
+        if not accepts(message, kinds):
             return False
         self.role = self.role if message.role == "system" else message.role
         self.unit_is_open = self.shape.results_anywhere and may_continue_unit(message)
         self.must_continue = self.shape.results_anywhere and Thinking in kinds
         self.is_behind_system = self.shape.system_behind_user and message.role == "system"
-        self.has_orders = self.has_orders or ORDERS in message.meta
+        self.has_orders = self.has_orders or (message.meta is not EMPTY and ORDERS in message.meta)
         return True
 
     def _accepts_content(self, message: Message, kinds: set[type]) -> bool:
-        if self.shape.needs_content and (
-            kinds == {Thinking}
-            or (ToolResult in kinds and any(not result.content for result in message.results))
-        ):
+        empty = [part for part in message.parts if type(part) is ToolResult and not part.content]
+        if self.shape.needs_content and (empty or kinds == {Thinking}):
             return False
         return self.shape.allows_empty or not any(is_blank(part, self.shape.spaces) for part in message.parts)
 
@@ -77,10 +77,10 @@ class ValidityTracker:
         is_behind_user = self.role in ("user", "tool")
         return self.shape.system_behind_user and is_behind_user and is_own(message, self.shape)
 
-    def _accepts_results(self, message: Message) -> bool:
-        ids = [result.call_id for result in message.results]
+    def _accepts_results(self, message: Message, kinds: set[type]) -> bool:
+        ids = [part.call_id for part in message.parts if type(part) is ToolResult]
         role = "user" if self.shape.results_in_user else "tool"
-        if message.role not in (role, "tool") or message.calls or len(set(ids)) != len(ids):
+        if message.role not in (role, "tool") or ToolCall in kinds or len(set(ids)) != len(ids):
             return False
         if not self.waiting.issuperset(ids):
             return False
@@ -97,7 +97,7 @@ class ValidityTracker:
     def _accepts_calls(self, message: Message, kinds: set[type]) -> bool:
         if ToolCall not in kinds:
             return message.role != "tool" and not self.waiting
-        ids = [call.id for call in message.calls]
+        ids = [part.id for part in message.parts if type(part) is ToolCall]
         if message.role != "assistant":
             return False
         if self.waiting and not (self.unit_is_open and may_continue_unit(message)):

@@ -13,7 +13,6 @@ import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
 from typing import Any, Final
 
 from refold.core.messages.message import (
@@ -145,14 +144,18 @@ _WITHOUT_MEDIA: Final = frozenset({Text, Thinking, ToolCall})
 
 
 def _count_parts(parts: Iterable[Part], provider: str | None) -> int:
-    return sum([_part_tokens(part, provider) for part in parts if type(part) not in _WITHOUT_MEDIA])
+    tokens = 0
+    for part in parts:
+        if type(part) is ToolResult:
+            tokens += _count_parts(part.content, provider)
+        elif type(part) not in _WITHOUT_MEDIA:
+            tokens += _part_tokens(part, provider)
+    return tokens
 
 
 def _part_tokens(part: Part, provider: str | None) -> int:
     if isinstance(part, Image):
         return image_tokens(part, provider)
-    if isinstance(part, ToolResult):
-        return _count_parts(part.content, provider)
     if isinstance(part, Opaque):
         return sum(_data_tokens(kind, data, provider) for kind, data in find_data(part))
     if isinstance(part, File) or (isinstance(part, Document) and part.text is None):
@@ -172,11 +175,13 @@ def _data_tokens(kind: str, data: str, provider: str | None) -> int:
 
 def count_guessed(message: Message) -> int:
     """Return the tokens of documents in a message of which nothing can be read, tool results included."""
-    if _WITHOUT_MEDIA.issuperset(map(type, message.parts)):
-        return 0
-    results = (part.content for part in message.parts if isinstance(part, ToolResult))
-    documents = (part for part in chain(message.parts, *results) if isinstance(part, File | Document))
-    return sum(tokens for tokens, is_guess in map(measure_document, documents) if is_guess)
+    guessed = 0
+    for part in message.parts:
+        for each in part.content if type(part) is ToolResult else (part,):
+            if isinstance(each, File | Document):
+                tokens, is_guess = measure_document(each)
+                guessed += tokens if is_guess else 0
+    return guessed
 
 
 def count_images(message: Message) -> int:

@@ -37,6 +37,7 @@ DETAILS: Final = ("reasoning_details", "thinking_blocks")
 _USUAL_FIELDS: Final = frozenset({"role", "content", "tool_calls"})
 """Most answers have no others."""
 _IMAGE_FIELDS: Final = frozenset({"type", "image_url"})
+_NAMES: Final = frozenset({"id", "name"})
 _CALL_FIELDS: Final = frozenset({"id", "type", "function"})
 _FUNCTION_FIELDS: Final = frozenset({"name", "arguments"})
 
@@ -86,7 +87,7 @@ def _read_message(positions: Positions, item: dict[str, Any]) -> Message:
         parts = (_read_result(item, positions),)
     else:
         parts = _read_assistant(item, positions) if role == "assistant" else _read_content(item)
-    if len(item) == 2 and "content" in item:  # most messages have no name and no id to look for
+    if _NAMES.isdisjoint(item):  # as in most messages
         return Message(role, parts, wire=Wire(NAME, item, parts))
     name = reading.optional_text(item, "name")
     return Message(role, parts, id=reading.item_id(item), name=name, wire=Wire(NAME, item, parts))
@@ -111,11 +112,11 @@ def _read_assistant(item: dict[str, Any], positions: Positions) -> tuple[Part, .
     if isinstance(content, str):
         if content:
             parts.append(Text(content))
-    else:
+    elif content is not None:
         parts += reading.read_blocks(reading.optional_list(item, "content"), ".content", _read_block)
     if has_more and reading.optional_text(item, "refusal"):
         parts.append(Text(item["refusal"], extra=reading.REFUSAL))
-    if calls := reading.optional_list(item, "tool_calls"):
+    if "tool_calls" in item and (calls := reading.optional_list(item, "tool_calls")):
         parts += reading.read_blocks(calls, ".tool_calls", partial(_read_call, positions))
     if has_more and item.get("function_call") is not None:
         function = reading.object_at(item, "function_call")
@@ -197,7 +198,7 @@ def _read_call(positions: Positions, call: dict[str, Any]) -> Part:
         arguments = _read_arguments(function, ".function")
         extra = reading.other_fields(call, _CALL_FIELDS)
         inner = reading.other_fields(function, _FUNCTION_FIELDS)
-        extra = {**extra, "function": inner} if inner else extra
+        extra = extra if inner is EMPTY else {**extra, "function": inner}
     else:
         return Opaque(kind, call)
     return ToolCall(positions.call(reading.optional_text(call, "id"), name), name, arguments, extra)

@@ -70,7 +70,7 @@ def read_items(name: str, items: Any, read: Callable[[dict[str, Any]], Message])
     messages: list[Message] = []
     for index, item in enumerate(items):
         try:
-            messages.append(read(expect_object(item)))
+            messages.append(read(item if type(item) is dict else expect_object(item)))
         except Misfit as misfit:
             raise FormatError(misfit.message, path=f"messages[{index}]{misfit.path}") from None
     return mark_summaries(messages)
@@ -81,7 +81,7 @@ def read_blocks(values: list[Any], path: str, read: ReadBlock) -> tuple[Part, ..
     parts: list[Part] = []
     for index, value in enumerate(values):
         try:
-            parts.append(read(expect_object(value)))
+            parts.append(read(value if type(value) is dict else expect_object(value)))
         except Misfit as misfit:
             raise Misfit(f"{path}[{index}]{misfit.path}", misfit.message) from None
     return tuple(parts)

@@ -66,7 +66,7 @@ def mark_summaries(messages: Sequence[Message]) -> tuple[Message, ...]:
             is_behind_summary = False
             continue
         text = parts[0].text
-        meta = recognise_summary(message.role, text)
+        meta = recognise_summary(message.role, text) if text[:1] in _FIRST_CHARACTERS else None
         if is_behind_summary and message.role == "assistant" and text == summary_headers.ACKNOWLEDGEMENT:
             marked[index] = replace(message, source=SUMMARY, meta={"kind": "ack"})
         elif meta is not None:

@@ -18,6 +18,8 @@ NEWEST_COPIES: Final = 64
 """Newest copies that are compared before they are sent again; of the older ones as many in turn. A caller
 that changes an older copy in a longer view may get it back some times. More makes every turn costlier."""
 
+_PLAIN: Final = frozenset({str, int, float, bool, type(None)})
+
 
 @dataclass(frozen=True, slots=True)
 class SentView:
@@ -223,6 +225,6 @@ def copy_item(item: Any) -> Any:
 
 
 def _copy_value(item: Any) -> Any:
-    if isinstance(item, dict):  # most values in it are text, which costs no call
-        return {key: value if type(value) is str else _copy_value(value) for key, value in item.items()}
+    if isinstance(item, dict):  # most values in it are plain, which costs no call
+        return {key: value if type(value) in _PLAIN else _copy_value(value) for key, value in item.items()}
     return [_copy_value(value) for value in item] if isinstance(item, list) else item

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import takewhile
 from typing import Any
 
 from refold.core.compaction.bound_thinking import has_bound
@@ -98,19 +97,23 @@ class LoadedView:
         """Append messages; their full texts, if those are known, are the very ones that a count remembers."""
         known = texts if texts and self.counter.visible is full_text else [None] * len(items)
         self.view_items += view_items
-        self.has_private = self.has_private or any(map(has_private, items))
         for view_item, given, read, text in zip(view_items, items, messages, known, strict=True):
             message = unmark_said(read) if read.source and isinstance(view_item, MessageRange) else read
-            item, shown = without_private(given) if self.has_private else given, message
+            item, shown = given, message
+            if isinstance(given, dict) and PRIVATE in given:
+                self.has_private, item = True, without_private(given)
             if self.bound.thinking is not None:
                 item, shown = self.bound.show(len(self.messages), item, message, self.wire.render)
-            self._put_item(len(self.messages), item)
+            if split_cache_marks(item)[1]:
+                self.marked.add(len(self.items))
+            self.items.append(item)
             visible = self.counter.visible(shown) if text is None or shown is not message else text
             size = self.counter.count_with_text(shown, visible)
             self.messages.append(shown)
             self.sizes.append(size)
             self.sums.add(shown, size, visible)
-            self._drop_unread(shown)
+            if shown.role == "user" or is_compaction(shown):
+                self._drop_unread(shown)
             if self.sound is not None and not self.sound.accepts(shown):
                 self.sound = None
 
@@ -139,7 +142,7 @@ class LoadedView:
             self._put_item(index, item)
 
     def _put_item(self, index: int, item: Any) -> None:
-        self.items[index : index + 1] = [item]  # behind the last one it is appended
+        self.items[index] = item
         (self.marked.add if split_cache_marks(item)[1] else self.marked.discard)(index)
 
     def drop_marks(self, sent: list[Any], places: Sequence[int | None]) -> None:
@@ -187,16 +190,17 @@ class LoadedView:
 
     def _drop_unread(self, message: Message) -> None:
         """Count nothing for messages that the provider does not read any more now that this one is here."""
-        last = len(self.messages) - 1
-        places: Iterable[int]
+        messages, last = self.messages, len(self.messages) - 1
+        places: list[int] = []
         if is_compaction(message) and not is_native(message):
             self.last_block = last
-            places = range(last) if hides_before(self.messages, last) else ()
+            places += range(last) if hides_before(messages, last) else ()
         elif message.role == "user":
-            behind_user = takewhile(lambda at: self.messages[at].role != "user", range(last - 1, -1, -1))
-            places = [at for at in behind_user if lasts_one_turn(self.messages[at])]
-        else:
-            return
+            for at in range(last - 1, -1, -1):
+                if messages[at].role == "user":
+                    break
+                if messages[at].role == "system" and lasts_one_turn(messages[at]):
+                    places.append(at)
         for at in places:
             if self.sizes[at]:
                 message = self.messages[at]
@@ -299,19 +303,20 @@ class LoadedView:
     @property
     def system_tokens(self) -> int:
         """Tokens of the system messages."""
-        return self.counter.tokens(sum(self.sizes[: self.fixed]))
+        return self.counter.tokens(sum(self.sizes[: self.fixed])) if self.fixed else 0
 
     @property
     def tokens(self) -> int:
         """Tokens of the history."""
-        return self.counter.tokens(self.sums.units + self.counter.per_conversation) if self.sizes else 0
+        units = self.sums.units + self.counter.per_conversation if self.sizes else 0
+        return -(-units // self.counter.divisor)
 
 
 def has_positions(messages: Iterable[Message]) -> bool:
     """True if a call or a result has no id but its position."""
     tools = (ToolCall, ToolResult)
     parts = [part for message in messages for part in message.parts if isinstance(part, tools)]
-    return any(
+    return bool(parts) and any(
         is_position(part.id if isinstance(part, ToolCall) else part.call_id, part.name) for part in parts
     )
 

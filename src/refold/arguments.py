@@ -69,13 +69,6 @@ Seconds: TypeAlias = Annotated[float, Range(0, 86_400, is_above=True, unit="seco
 """How long to wait for something, a day at most: who waits longer has mistaken the unit."""
 
 
-class _AnyType:
-    """The types of an argument that is not checked: all."""
-
-    def __contains__(self, kind: type) -> bool:
-        return True
-
-
 @dataclass(frozen=True, slots=True)
 class Argument:
     """An argument of a call, as its signature has it."""
@@ -171,25 +164,23 @@ def check_arguments(call: Callable[_Arguments, _Made]) -> Callable[_Arguments, _
 
 
 def _are_plain(
-    types: Mapping[str, frozenset[type] | _AnyType], args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    types: Mapping[str, frozenset[type] | None], args: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> bool:
     """True if every argument is taken as it is; of one that the call does not have it is not known."""
     for value, known in zip(args, types.values(), strict=False):
-        if type(value) not in known:
+        if known is not None and type(value) not in known:
             return False
-    for name, value in kwargs.items():  # noqa: SIM110  # a generator takes longer, and this is done in every call
-        if name not in types or type(value) not in types[name]:
+    for name, value in kwargs.items():
+        if name not in types or ((known := types[name]) is not None and type(value) not in known):
             return False
     return True
 
 
 @cache
-def _list_plain_arguments(call: Callable[..., Any]) -> Mapping[str, frozenset[type] | _AnyType]:
-    """Return for each argument the types whose every value is taken as it is: nearly all that is passed."""
+def _list_plain_arguments(call: Callable[..., Any]) -> Mapping[str, frozenset[type] | None]:
+    """Return for each argument the types whose every value is taken as it is; None if it is not checked."""
     return {
-        name: _list_plain_types(each.hint)
-        if each.hint is not object and _says_something(each.hint)
-        else _AnyType()
+        name: _list_plain_types(each.hint) if each.hint is not object and _says_something(each.hint) else None
         for name, each in list_arguments(call).items()
     }
 

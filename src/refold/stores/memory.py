@@ -148,9 +148,11 @@ class MemoryStore:
     ) -> Head:
         """Add entries behind a place and move the head behind them, all or nothing."""
         with self._hold_lock():
-            self._leases.check_fence(session, fence)
+            if fence is not None:
+                self._leases.check_fence(session, fence)
             stored = self._sessions.get(session)
-            require_head(expect, stored.head if stored else None)
+            if stored is None or expect is not stored.head:
+                require_head(expect, stored.head if stored else None)
             if stored is None:
                 start = Head(place=START, name="", said=0, version=0)
                 stored = _Session(created=self._now(), changed=0.0, head=start)

@@ -204,7 +204,7 @@ class SQLiteStore:
                 [(number,)] = raw.execute("SELECT ifnull(max(id), 0) + 1 FROM sessions").fetchall()
                 row = SessionRow(number, key, created=now)
                 raw.execute(_NEW, (*row, row.sum()))
-            head, moved = _append(raw, row, entries, row.place if at is None else Place(*at), now)
+            head, moved = _append(raw, row, entries, None if at is None else Place(*at), now)
             if len(self._written) >= _WRITTEN:
                 self._written.clear()
             self._written[key] = moved
@@ -367,11 +367,12 @@ def _read_session(raw: RawConnection, key: bytes, written: Row | None = None) ->
 
 
 def _append(
-    raw: RawConnection, session: SessionRow, entries: Sequence[Entry], at: Place, now: float
+    raw: RawConnection, session: SessionRow, entries: Sequence[Entry], at: Place | None, now: float
 ) -> tuple[Head, Row]:
     """Write the entries and the new head of a session; return the head and the row of the session."""
-    if at == session.place:
-        depth, head, said = session.depth, session.head, session.said
+    place = session.place
+    if at is None or at == place:
+        at, depth, head, said = place, session.depth, session.head, session.said
     elif at == START:
         depth, head, said = 0, "", 0
     else:

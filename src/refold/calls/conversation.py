@@ -234,11 +234,11 @@ def add_since(usage: Usage, since: int, *, reply: int | None, scale: float | Non
     scale   reported tokens for one estimated token; None if the policy does not learn
     """
     if scale is None:
-        return max(0, usage.context + since)
+        return max(0, usage.input + since)
     if reply is None or usage.said is None:
-        return max(0, usage.context + round(since * scale))
+        return max(0, usage.input + round(since * scale))
     # The provider has counted the reply as output, so it need not be estimated.
-    return max(0, usage.context + usage.said + round((since - reply) * scale))
+    return max(0, usage.input + usage.said + round((since - reply) * scale))
 
 
 def choose_counter(policy: Policy, model: str | None, count: Count) -> Counter:

@@ -130,16 +130,6 @@ class Totals:
     cache_read: int = 0
     cache_write: int = 0
 
-    def plus(self, usage: Usage) -> "Totals":
-        """Return the sums with one more request."""
-        return Totals(
-            requests=self.requests + 1,
-            input=self.input + usage.input,
-            output=self.output + usage.output,
-            cache_read=self.cache_read + usage.cache_read,
-            cache_write=self.cache_write + usage.cache_write,
-        )
-
     def as_dict(self) -> dict[str, int]:
         """Return the sums as plain data."""
         cached = {"cache_read": self.cache_read, "cache_write": self.cache_write}

@@ -103,8 +103,11 @@ class Trigger:
         if share is not None and self.whole:
             share = math.floor(share)
         history = None if self.history is None else fixed + self.history
-        lines = [line for line in (share, self.cap, history) if line is not None]
-        return min(lines) if lines else None
+        line = share
+        for other in (self.cap, history):
+            if other is not None and (line is None or other < line):
+                line = other
+        return line
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -232,11 +235,11 @@ def make_budget(
     system_messages   tokens of the system messages that lead the history
     """
     room = max(1, window - reserve if room is None else room)
-    total = breakdown.total
+    fixed = breakdown.fixed
+    total = fixed + breakdown.history
     used = total if used is None else used
-    breakdown = breakdown.with_unlisted(used - total)
     ratio = used / room
-    line = trigger.line(room, breakdown.fixed, system_messages)
+    line = trigger.line(room, fixed, system_messages)
     return Budget(
         window=window,
         reserve=reserve,
@@ -245,7 +248,7 @@ def make_budget(
         ratio=ratio,
         level=levels.of(ratio),
         should_compact=line is not None and used >= line,
-        breakdown=breakdown,
+        breakdown=breakdown if used == total else breakdown.with_unlisted(used - total),
         messages=messages,
         characters=characters,
         count_source=count_source,

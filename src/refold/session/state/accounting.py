@@ -15,6 +15,7 @@ from refold.core.log.remade_folds import AGAIN
 from refold.core.messages.quick_init import quick_init, quick_replace
 from refold.core.models.prices import Spent
 from refold.core.models.spending_limits import HOUR, Allowance, Bill, Caps, remaining_allowance, total_spent
+from refold.core.models.window_table import Window
 from refold.core.tokens.calibration import LEAST_SHARE, MOST_RATIO, Calibration, Counted, clamp_ratio
 from refold.core.tokens.usage import Usage
 from refold.session.results import Totals
@@ -78,7 +79,7 @@ class UsageReport:
 
         More than any text has lies in parts that are not listed, and nothing is known of the others then.
         """
-        ratio = self.usage.context / self.estimate if self.estimate > 0 else 1.0
+        ratio = self.usage.input / self.estimate if self.estimate > 0 else 1.0
         if ratio > MOST_RATIO:
             return 1.0
         # In a small request a hidden prompt of a few words has as much as all the rest.
@@ -95,20 +96,15 @@ class UsageReport:
         return clamp_ratio(scale)
 
     @property
-    def counted(self) -> Counted:
-        """Our estimate and the reported size."""
-        return Counted(self.estimate, self.usage.context)
-
-    @property
     def calibration(self) -> Calibration:
         """How the provider counts."""
-        return Calibration(ratio=self.ratio, scale=self.scale, last=self.counted)
+        return Calibration(ratio=self.ratio, scale=self.scale, last=Counted(self.estimate, self.usage.input))
 
     def after(self, last: "UsageReport | None") -> "UsageReport":
         """Return the report with the growth since the last one added."""
         if last is None or not last.holds or last.model != self.model:
             return self
-        reported, estimated = self.usage.context - last.usage.context, self.estimate - last.estimate
+        reported, estimated = self.usage.input - last.usage.input, self.estimate - last.estimate
         listed = 0 if last.fixed is None or self.fixed is None else max(0, self.fixed - last.fixed)
         # Tools that are named from now on may have been counted before.
         if reported <= LEAST_SHARE * listed or estimated <= 0 or self.guess != last.guess:
@@ -243,6 +239,8 @@ class Accounting:
     """True if the provider has refused this turn for its size."""
     learned_window: int | None = None
     """The window that refusals have taught; 0 for none, None if the store was not asked yet."""
+    given_window: Window | None = None
+    """The window that was given, with what is known of its model; None if nobody has looked yet."""
     ask_window: int | None = None
     """The window of the summariser that its refusals have taught; None for none."""
     crowded: bool = False
@@ -309,6 +307,10 @@ class Accounting:
     def note_window(self, tokens: int) -> None:
         """Note the window that refusals have taught; 0 for none."""
         self.learned_window = tokens
+
+    def note_given_window(self, window: Window) -> None:
+        """Note the window that was given: it is the same until the settings change."""
+        self.given_window = window
 
     def note_crowding(self) -> None:
         """Note that the caller was warned that system prompt and tools leave little room."""
@@ -396,6 +398,6 @@ class Accounting:
 
     def forget_model(self) -> None:
         """Forget what only holds for the former model: its window, its way to count, its cache."""
-        self.learned_window = None
+        self.learned_window = self.given_window = None
         self.trial = self.doubted = None
         self.note_cache_miss(missed=False)

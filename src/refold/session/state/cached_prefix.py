@@ -5,8 +5,8 @@ from typing import Final
 from refold.core.compaction.cached_prefix import CachedPrefix, is_neutral_tool, same_model
 from refold.core.messages.message import Text
 from refold.core.models.model_names import provider_of
-from refold.core.models.prices import choose_price, find_client_price, sends_bill
-from refold.core.models.windows import Price
+from refold.core.models.prices import find_client_price, find_price, sends_bill
+from refold.core.models.windows import Price, Window, find_known
 from refold.session.state.session_state import SessionState
 
 CACHE_SECONDS: Final = 300.0
@@ -17,17 +17,19 @@ LEAST_HIT: Final = 0.5
 cache in blocks, so a hit is seldom exact, and a much higher share would take hits for misses."""
 
 
-def conversation_price(state: SessionState, answered: str = "") -> Price | None:
+def conversation_price(state: SessionState, answered: str = "", window: Window | None = None) -> Price | None:
     """Return the price of the conversation's model; the user's own price table comes first.
 
     An own server at the endpoint has none but that.
 
     answered   the model that the provider named, for sessions without a model
+    window     the window of the session's model, if that was just found
     """
     settings = state.settings
     model, find = settings.model or answered, settings.policy.window
     if sends_bill(settings.endpoint):
-        return choose_price(find, model)
+        known = window if window is not None and settings.model else find_known(find, model)
+        return (known and known.price) or find_price(model)
     return find_client_price(settings.endpoint.partition("#")[0], model.rpartition("#")[2], find)
 
 

@@ -64,7 +64,10 @@ def find_window(state: SessionState) -> SessionFlow[Window]:
     """Return the window: the given one; else the policy's, unless a refusal taught a smaller one."""
     settings, learned = state.settings, state.accounting.learned_window
     if settings.window is not None:
-        return choose_window(settings.policy.window, settings.model, settings.window)
+        if (window := state.accounting.given_window) is None:
+            window = choose_window(settings.policy.window, settings.model, settings.window)
+            state.accounting.note_given_window(window)
+        return window
     known = settings.policy.window(settings.model)
     if learned is None:
         key = learned_windows.note_key(settings.endpoint, settings.model or "")
@@ -125,7 +128,7 @@ def find_report(state: SessionState) -> UsageReport | None:
 
 def current_request(state: SessionState, budget: Budget | None = None) -> SentRequest:
     """Return the view as it stands as a request, with its size."""
-    loaded = state.loaded
+    loaded, view = state.loaded, state.position.view
     if budget is None:
         breakdown = state.request.breakdown(loaded.counter, loaded.tokens)
         used, _ = _estimate_used(state, breakdown)
@@ -136,8 +139,8 @@ def current_request(state: SessionState, budget: Budget | None = None) -> SentRe
         expected=breakdown.total if used is None else used,
         messages=len(loaded.messages),
         fixed=breakdown.system + breakdown.tools,
-        folds=tuple([fold.name for fold in state.view.standing]),
-        said=state.view.said,
+        folds=tuple([fold.name for fold in view.folds if fold.standing]),
+        said=view.said,
     )
 
 
@@ -149,13 +152,15 @@ def learn_guess(
     Returns the request by that size: a guess is no count, and must not stand against one. The first report
     tells it, and later ones that are far off: if they are lower, only where all of the last one is in them.
     """
-    loaded, report = state.loaded, find_report(state)
+    loaded = state.loaded
     guessed = loaded.sums.guessed if state.settings.policy.learns else 0
-    others = request.estimate - round(guessed * loaded.counter.guess)
-    if not guessed or reported < LEAST_SHARE * others:
+    if not guessed:
+        return None
+    others, report = request.estimate - round(guessed * loaded.counter.guess), find_report(state)
+    if reported < LEAST_SHARE * others:
         return None
     if report is not None:
-        extends = report.holds and request.holds and reported >= report.usage.context
+        extends = report.holds and request.holds and reported >= report.usage.input
         is_news = reported > FAR_OFF * request.estimate if believed else extends
         if not is_news:
             return None
@@ -187,9 +192,9 @@ def note_request(state: SessionState, budget: Budget | None = None) -> None:
     budget   how full the context is, if that was just measured
     """
     state.accounting.note_request(current_request(state, budget))
+    thinking = state.caller.thinking
     # an answer of a model that binds nothing is nobody's whose thinking is bound
-    unbound = UNKNOWN if state.thinking.has_begun else ""
-    state.thinking.note_sent(state.loaded.bound.prefix or unbound)
+    thinking.note_sent(state.loaded.bound.prefix or (UNKNOWN if thinking.has_begun else ""))
 
 
 def to_conversation(

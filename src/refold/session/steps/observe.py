@@ -77,7 +77,7 @@ def observe(
     overtaken = request is not None and request.overtaken  # to fold the view would help another branch
     response = read_response(answer)
     if response.finish == "overflow" and response.usage is not None and not overtaken:
-        read = response.usage.context + response.usage.output
+        read = response.usage.input + response.usage.output
         ended = _find_request(state, read)
         # A report that leaves cached tokens out is no limit.
         whole = read >= LEAST_SHARE * ended.expected
@@ -93,7 +93,7 @@ def observe(
             return Observed(reason=f"no refusal of this request: {names}")
         return (yield from _recover(state, refusal, teaches=not _may_mean_bytes(answer, refusal)))
     # the words of a model are no refusal, so an answer is looked at only if it is an error
-    is_error = isinstance(answer, BaseException) or (isinstance(answer, Mapping) and "error" in answer)
+    is_error = isinstance(answer, BaseException) or (isinstance(answer, dict | Mapping) and "error" in answer)
     if is_error and (why := (yield from _replace_refused(state, answer))):
         return _send_without_blocks(state, why)
     if isinstance(answer, BaseException):
@@ -104,19 +104,17 @@ def observe(
         if not (yield StoreCall(partial(state.log.go_on_without, error))):
             raise
         return Observed(reason="the usage is not recorded", finish=response.finish)
-    if response.compacted:
-        note_block(state, response)
-    fold = yield from retry_on_conflict(state, lambda: adopt_answer(state, response))
+    note_block(state, response)
+    is_block = response.raw_finish == "compaction"
+    fold = (yield from retry_on_conflict(state, lambda: adopt_answer(state, response))) if is_block else None
     return observed if fold is None else _resume_paused(state, response, observed, fold)
 
 
 def _has_answered(answer: Any, response: Response) -> bool:
     """True if a model has answered, so that the words need not be searched for a refusal."""
-    if response.usage is not None and is_report(answer):
-        return True
-    if not response.completed or response.finish not in {"stop", "tool_calls"}:
-        return False
-    return (answer.get("error") if isinstance(answer, dict) else getattr(answer, "error", None)) is None
+    if response.finish in {"stop", "tool_calls"} and response.completed:
+        return (answer.get("error") if isinstance(answer, dict) else getattr(answer, "error", None)) is None
+    return response.usage is not None and is_report(answer)
 
 
 def _replace_refused(state: SessionState, error: Any) -> SessionFlow[str]:
@@ -139,7 +137,7 @@ def _drop_refused_thinking(state: SessionState) -> SessionFlow[bool]:
     if not any(map(has_bound, state.loaded.messages)):
         return False
     yield from _learn_binding(state)
-    state.thinking.note_sent("")  # no answer is made behind what was refused
+    state.caller.thinking.note_sent("")  # no answer is made behind what was refused
     state.bind_view()
     messages = state.loaded.messages
     edits = [
@@ -155,8 +153,8 @@ def _drop_refused_thinking(state: SessionState) -> SessionFlow[bool]:
 def _learn_binding(state: SessionState) -> SessionFlow[None]:
     """Remember that the model binds thinking, for other sessions of the store, too."""
     endpoint, model = state.settings.endpoint, state.settings.model or ""
-    if not state.thinking.applies_to(model):
-        state.thinking.learn(model)
+    if not state.caller.thinking.applies_to(model):
+        state.caller.thinking.learn(model)
         yield StoreCall(lambda: state.log.put_note(binding_key(endpoint, model), f"{state.now():.0f}"))
 
 
@@ -194,9 +192,9 @@ def _record_answer(
         accounting.record_breaker_event("turn", state.now())
     window = yield from find_window(state)
     ignored = response.impossible and f"ignored a number in a report of usage: {response.impossible}"
-    request = request or _find_request(state, None if usage is None else usage.context)
-    if usage is not None and usage.context > max(LARGEST_WINDOW, window.tokens):
-        ignored = f"ignored a report of {usage.context:,} tokens for a request of about {request.expected:,}"
+    request = request or _find_request(state, None if usage is None else usage.input)
+    if usage is not None and usage.input > max(LARGEST_WINDOW, window.tokens):
+        ignored = f"ignored a report of {usage.input:,} tokens for a request of about {request.expected:,}"
         usage = None
     if ignored:
         warn_caller(ignored)
@@ -212,29 +210,30 @@ def _record_usage(
 ) -> SessionFlow[Observed]:
     """Record the usage of a request, and undo the last fold if it did not help."""
     accounting = state.accounting
-    absurd = is_absurd(usage.context, expected=request.expected, window=window.tokens)
-    is_size = not absurd and not response.compacted
-    believed = is_size and _is_believed(state, request, usage.context)
-    if is_size and (learned := learn_guess(state, request, usage.context, believed=believed)):
+    absurd = is_absurd(usage.input, expected=request.expected, window=window.tokens)
+    compacted = response.compacted
+    is_size = not absurd and not compacted
+    believed = is_size and _is_believed(state, request, usage.input)
+    if is_size and (learned := learn_guess(state, request, usage.input, believed=believed)):
         request, believed = learned, True
-    expected, doubted = Counted(request.expected, usage.context), accounting.doubted
-    is_odd = not believed and not response.compacted and not request.overtaken
-    cut = is_odd and doubted is not None and cut_silently(doubted.counted, expected)
+    doubted, expected = accounting.doubted, request.expected
+    is_odd = not believed and not compacted and not request.overtaken
+    cut = is_odd and doubted and cut_silently(doubted.counted, Counted(expected, usage.input))
     if cut and not accounting.refused:
-        info = OverflowInfo(None, implied_limit(usage.context), None)
+        info = OverflowInfo(None, implied_limit(usage.input), None)
         yield from _record_cost(state, response, usage, request)
         return (yield from _recover(state, info, stated=False))
-    yield from _record_cost(state, response, usage, request, believed=believed, is_odd=is_odd)
+    yield from _record_cost(state, response, usage, request, window, believed=believed, is_odd=is_odd)
     reverted, trial = None, accounting.end_trial(request)
     # A fold did not help if no less is reported after it than before; what was said since counts for both.
     said_since = 0 if trial is None else max(0, state.loaded.tokens - trial.history_after)
-    helped = trial is None or absurd or usage.context < trial.used_before + said_since
+    helped = trial is None or absurd or usage.input < trial.used_before + said_since
     # While the store fails, what the fold hid may not be there to be shown again.
     if trial is not None and not helped and state.log.failure is None:
-        reverted = yield from retry_on_conflict(state, lambda: _undo_trial(state, trial, usage.context))
+        reverted = yield from retry_on_conflict(state, lambda: _undo_trial(state, trial, usage.input))
     budget = measure_context(state, window, state.request)
-    if believed and usage.context > budget.window:
-        _report_overflow(state, OverflowInfo(None, budget.window, usage.context), recovered=False)
+    if believed and usage.input > budget.window:
+        _report_overflow(state, OverflowInfo(None, budget.window, usage.input), recovered=False)
     state.events.add(
         UsageUpdate(
             session=state.name,
@@ -245,9 +244,11 @@ def _record_usage(
             usage=usage,
         )
     )
-    sizes = f"{usage.context:,} tokens were reported and about {request.expected:,} were sent"
-    why = "that is no count of one request" if absurd else "not all of it was counted"
-    reason = "answered" if not is_odd else f"answered; {sizes}: {why}, so the estimate stays"
+    reason = "answered"
+    if is_odd:
+        sizes = f"{usage.input:,} tokens were reported and about {expected:,} were sent"
+        why = "that is no count of one request" if absurd else "not all of it was counted"
+        reason = f"answered; {sizes}: {why}, so the estimate stays"
     return Observed(reason=reason, usage=usage, finish=response.finish, budget=budget, reverted=reverted)
 
 
@@ -283,14 +284,14 @@ def _record_cost(
     response: Response,
     usage: Usage,
     request: SentRequest,
+    window: Window | None = None,
     *,
     believed: bool = False,
     is_odd: bool = False,
 ) -> SessionFlow[None]:
     """Record what an answer cost, also if it was cut short by the window or is no size to build on."""
-    cost = response.cost or usage
-    spent = Spent.of(cost, conversation_price(state, response.model))
-    append = partial(_append_usage, state, usage, request, cost, spent, believed=believed, is_odd=is_odd)
+    spent = Spent.of(response.cost or usage, conversation_price(state, response.model, window))
+    append = partial(_append_usage, state, usage, request, spent, believed=believed, is_odd=is_odd)
     yield from retry_on_conflict(state, append)
 
 
@@ -307,14 +308,13 @@ def record_reports(state: SessionState, reports: Sequence[Usage], sent: int | No
     estimate = last.context if sent is None else loaded.counter.total(loaded.sizes[:sent])
     request = replace(current_request(state), estimate=estimate, messages=sent or 0, holds=sent is not None)
     size = replace(last, cache_read=0, cache_write=0)  # no cache holds it any more
-    yield from _append_usage(state, size, request, last, Spent.of(last, price), believed=True, is_odd=False)
+    yield from _append_usage(state, size, request, Spent.of(last, price), believed=True, is_odd=False)
 
 
 def _append_usage(
     state: SessionState,
     usage: Usage,
     request: SentRequest,
-    cost: Usage,
     spent: Spent,
     *,
     believed: bool,
@@ -322,19 +322,20 @@ def _append_usage(
 ) -> SessionFlow[None]:
     """Append a report with the sums by then; they are added up here, because others may have reported too.
 
-    cost       the tokens of all passes
+    spent      what all passes took
     believed   True if it is taken as the size of the request, and not for its cost only
     is_odd     True if it should be the size of the request, and the next report may confirm it
     """
     accounting, model = state.accounting, state.settings.model or ""
-    totals = accounting.totals.plus(cost)
     own = accounting.spending.own.plus(spent)
     value = {**usage.as_dict(), "estimate": request.estimate, "model": model}
-    about = {"totals": totals.as_dict(), "spent": own.as_dict(), **accounting.spending.recorded_sum}
+    sums = own.as_dict()
+    totals = {name: sums[name] for name in ("input", "output", "cache_read", "cache_write")}
+    about = {"totals": {"requests": own.calls, **totals}, "spent": sums, **accounting.spending.recorded_sum}
     if not believed:
         doubted = accounting.doubted if request.overtaken else None
         if is_odd:
-            doubted = Doubted(usage.context, request.estimate, request.expected, request.fixed)
+            doubted = Doubted(usage.input, request.estimate, request.expected, request.fixed)
         about |= {"believed": False} | ({"doubted": doubted} if doubted else {})
         yield from commit(state, [mark_entry(state, "usage", value, about)])
         accounting.add_doubted_usage(doubted, own)
@@ -408,7 +409,7 @@ def _recover(
         _report_overflow(state, info, recovered=False)
         raise Overflow(info.provider, info.limit, info.requested)
     accounting.note_refusal(refused=True)
-    state.thinking.note_sent("")  # no answer is made behind what was refused
+    state.caller.thinking.note_sent("")  # no answer is made behind what was refused
     # The policy's own stages run first, with the floor behind them that reaches every size without a model.
     policy, options = add_floor(settings.policy), CompactionOptions(refused=True)
     if state.summariser.ask is not None:

@@ -62,7 +62,9 @@ def fold_block(state: SessionState) -> SessionFlow[str | None]:
 
 
 def note_block(state: SessionState, response: Response) -> None:
-    """Note who made the block of an answer that the caller has yet to say."""
+    """Note who made the block of an answer, if it has one, that the caller has yet to say."""
+    if not response.compacted:
+        return
     message = response.message
     blocks = message["content"] if isinstance(message, dict) else message or ()
     made = [one for one in blocks if isinstance(one, dict) and str(one.get("type")) in COMPACTIONS]
@@ -72,7 +74,7 @@ def note_block(state: SessionState, response: Response) -> None:
 
 def adopt_answer(state: SessionState, response: Response) -> SessionFlow[str | None]:
     """Fold the whole view by a block that came as an answer of its own; None if this is no such answer."""
-    if response.raw_finish != "compaction" or response.message is None or not state.view.said:
+    if response.message is None or not state.view.said:
         return None
     items = response.message if isinstance(response.message, tuple) else (response.message,)
     context = yield from context_state(state)
@@ -187,6 +189,8 @@ def show_known(state: SessionState, messages: list[Any]) -> list[Any]:
 
     A caller who goes on from a view with a block hands it back after the model was changed, or the reverse.
     """
+    if not state.position.blocks:  # as in most sessions
+        return messages
     others = []
     for at in find_block_places(state):
         item, shown = state.loaded.view_items[at], state.loaded.items[at]

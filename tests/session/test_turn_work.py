@@ -2,6 +2,7 @@
 
 import copy
 import sys
+from dataclasses import replace
 
 import pytest
 
@@ -49,12 +50,16 @@ def test_a_report_without_passes_is_read_once():
     session = open_session()
     session.prepare([{"role": "user", "content": "hi"}])
     session.observe(answer())
-    assert count_calls(lambda: session.observe(answer())) < 700  # 430; it was 2,000 with two readings
+    assert count_calls(lambda: session.observe(answer())) < 400  # 335; it was 2,000 with two readings
 
 
-def test_a_plain_turn_makes_few_calls():
+@pytest.mark.parametrize("model", [None, "openai:gpt-4.1"])
+@pytest.mark.parametrize("store", ["memory:", "sqlite:"])
+def test_a_plain_turn_makes_few_calls(tmp_path, store, model):
     """Adapters and the gateway make a turn for each request; its calls touch more code than caches hold."""
-    session, messages = open_session(), history(20)
+    address = store if store == "memory:" else f"sqlite:{tmp_path / 'turn.db'}"
+    options = {"window": "200k", "format": "openai", "model": model, "now": lambda: 0.0}
+    messages = history(20)
 
     def turn():
         messages.append({"role": "user", "content": f"question of {len(messages)}"})
@@ -63,9 +68,42 @@ def test_a_plain_turn_makes_few_calls():
         session.observe(said)
         messages.append(said["choices"][0]["message"])
 
+    with refold.open("turn", store=address, **options) as session:
+        turn()
+        turn()
+        made = count_calls(turn)
+    assert made < (860 if store == "memory:" else 890)  # 800 and 830; it was 1,044 and 1,091
+
+
+def test_a_turn_of_an_agent_makes_few_calls():
+    """It calls a tool in each turn, and its session finds out the format and the window by itself."""
+    session = refold.open("turn", store="memory:", model="gpt-4.1", now=lambda: 0.0)
+    messages = history(20)
+
+    def turn():
+        number = len(messages)
+        messages.append(written_call(f"d{number}", '{"path": "a.py"}', name="look"))
+        messages.append({"role": "tool", "tool_call_id": f"d{number}", "content": f"line {number}"})
+        session.observe(answer(used=session.prepare(messages, tools=TOOLS).budget.used))
+
     turn()
     turn()
-    assert count_calls(turn) < 1_150  # 1,060; it was 1,310
+    assert count_calls(turn) < 1_050  # 993; it was 1,270
+
+
+@pytest.mark.parametrize("window", ["100k", None])
+def test_a_session_that_goes_on_with_another_model_measures_against_its_window(window):
+    """The window of a model is looked up once, and again whenever the model changes."""
+    own = {"small": refold.Window(8_000, 1_000, "mine"), "large": refold.Window(200_000, 50_000, "mine")}
+    policy = replace(refold.presets.get("refold"), window=lambda model: own[model or "small"])
+    session = refold.open("turn", store="memory:", policy=policy, model="small", window=window)
+    seen = []
+    for model in ("small", "large", "small"):
+        session.use(model=model, window=window)
+        seen.append(session.prepare([{"role": "user", "content": "hi"}]).budget)
+    assert seen[0] == seen[2]
+    assert (seen[0].window, seen[1].window) == ((100_000, 100_000) if window else (8_000, 200_000))
+    assert seen[0].reserve != seen[1].reserve
 
 
 def test_tools_that_come_as_another_equal_list_are_not_counted_again():

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from types import TracebackType
-from typing import Any, Final, Self, TypeVar, cast
+from typing import Any, Final, Self, TypeVar
 from weakref import WeakSet
 
 from refold.arguments import check_arguments
@@ -158,7 +158,7 @@ class Session:
         message = read_response(answer).message if is_said else None
         if message is not None:
             self.say(list(message) if isinstance(message, tuple) else message, durable=False)
-        return cast("Observed", observed)
+        return observed  # type: ignore[return-value]  # by its `send_again` it is one of the two
 
     @check_arguments
     def send(

@@ -125,7 +125,8 @@ class LogPosition:
                 said = entry.said
             elif entry.kind not in _WITHOUT_EFFECT:
                 self.view = step(extend_view(self.view, said), entry)
-        self.view = extend_view(self.view, said)
+        if said:
+            self.view = extend_view(self.view, said)
         self.stale = False
 
     def begin_again(self) -> None:

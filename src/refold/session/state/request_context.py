@@ -49,9 +49,11 @@ class RequestContext:
     """Refusals after which this request was sent again unchanged: each of them once."""
     _counted: tuple[Any, Any, int, int] | None = field(default=None, repr=False)
 
-    def update(self, *, system: Any, tools: Any, prompt: str | None, files: Sequence[Any] | None) -> None:
-        """Take over the parts of the next request."""
-        self.system, self.tools, self.prompt, self.files = system, tools, prompt, files
+    def update(
+        self, *, system: Any, tools: Any, prompt: str | None, files: Any, read: Sequence[ReadMessage]
+    ) -> None:
+        """Take over the parts of the next request, and its last messages as far as they were read."""
+        self.system, self.tools, self.prompt, self.files, self.read = system, tools, prompt, files, read
         self.resent.clear()
 
     def may_resend(self, code: str) -> bool:
@@ -60,14 +62,12 @@ class RequestContext:
         self.resent.add(code)
         return is_new
 
-    def note_read(self, read: Sequence[ReadMessage]) -> None:
-        """Note the last messages of the next request, as far as the caller has read them."""
-        self.read = read
-
     def find_read(self, items: Sequence[Any]) -> Sequence[ReadMessage]:
         """Return these messages as the caller has read them; empty if it has not read all of them."""
-        read = self.read[len(self.read) - len(items) :] if 0 < len(items) <= len(self.read) else ()
-        return read if all(one.value is item for one, item in zip(read, items, strict=False)) else ()
+        if not 0 < len(items) <= len(self.read):
+            return ()
+        read = self.read[len(self.read) - len(items) :]
+        return read if all(one.value is item for one, item in zip(read, items, strict=True)) else ()
 
     def note_block(self, block: AnsweredBlock) -> None:
         """Note who made the block of an answer."""
@@ -90,7 +90,7 @@ class RequestContext:
         return Breakdown(
             system=self._counted[2],
             history=history,
-            prompt=counter.plain(self.prompt or ""),
+            prompt=counter.plain(self.prompt) if self.prompt else 0,
             tools=self._counted[3] + self.more,
             files=sum(counter.plain(file_text(file)) for file in self.files) if self.files else 0,
         )

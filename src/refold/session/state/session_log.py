@@ -178,7 +178,7 @@ class SessionLog:
     def _ask_store(self, call: Callable[[], T], go_on: Callable[[StoreError], T] | None = None) -> T:
         """Call the store; if it fails and the caller may go on without it, return what `go_on` returns."""
         started = self.clock()
-        may_try = not self._may_wait or self.may_try
+        may_try = self.failure is None or not self._may_wait or self.may_try
         try:
             return call() if may_try else self._raise_failure()
         except StoreError as error:

@@ -65,11 +65,6 @@ class SessionState:
         return self.log.store
 
     @property
-    def thinking(self) -> ThinkingPrefixes:
-        """Behind what the thinking blocks were made."""
-        return self.caller.thinking
-
-    @property
     def head(self) -> Head | None:
         """The end of the branch in the store; None for an empty session."""
         return self.position.head
@@ -98,23 +93,24 @@ class SessionState:
 
     def bound_thinking(self) -> ThinkingPrefixes | None:
         """Return what thinking is bound to; None if the model does not bind it."""
-        model, request = self.settings.model or "", self.request
-        if not self.thinking.applies_to(model):
+        thinking, model = self.caller.thinking, self.settings.model or ""
+        if not thinking.applies_to(model):
             return None
-        if self.thinking.has_begun:
-            self.thinking.begin_with(model, request.system, request.tools)
+        if thinking.has_begun:
+            thinking.begin_with(model, self.request.system, self.request.tools)
         else:
-            self.thinking.go_on(model)
-        return self.thinking
+            thinking.go_on(model)
+        return thinking
 
     def bind_view(self) -> None:
         """Show the view behind the system prompt and the tools that are sent now."""
-        thinking, model = self.thinking, self.settings.model or ""
-        if thinking.applies_to(model) and not thinking.has_begun:
+        thinking, model, bound = self.caller.thinking, self.settings.model or "", self.loaded.bound
+        applies = thinking.applies_to(model)
+        if applies and not thinking.has_begun:
             if self.view.said and not thinking.sent:  # another process has sent it, and its answer comes here
-                thinking.note_sent(self.loaded.bound.prefix)
+                thinking.note_sent(bound.prefix)
             thinking.begin_with(model, self.request.system, self.request.tools)
-        if self.loaded.bind(self.bound_thinking()):
+        if (applies or bound.thinking is not None) and self.loaded.bind(self.bound_thinking()):
             self.accounting.invalidate_report()
 
     def use_settings(self, settings: Settings) -> None:

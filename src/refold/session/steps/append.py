@@ -63,7 +63,7 @@ def begin_draft(state: SessionState) -> Draft:
     """Return a draft of marks behind the head."""
     place, name = (START, ROOT) if state.head is None else (state.head.place, state.head.name)
     # Another process may have to know what was sent.
-    about = {SENT: state.thinking.sent} if state.thinking.sent else {}
+    about = {SENT: state.caller.thinking.sent} if state.caller.thinking.sent else {}
     return Draft(place, name, state.view, state.now(), about)
 
 
@@ -95,11 +95,11 @@ def commit(
     fence        the fence of the lease under which the entries were made
     first_view   the view after the first entry, if it was computed already
     """
-    position, expect, was_stale = state.position, state.head, state.position.stale
+    position, expect, was_stale = state.position, state.position.head, state.position.stale
     # Stale until the store has answered: if this flow ends here, nobody knows whether it has written.
     position.mark_stale()
     names = tuple([entry.name for entry in entries])
-    head = _repeated(position, names, at)
+    head = None if position.unsure is None else _repeated(position, names, at)
     if head is None:
         where: dict[str, Any] = {"expect": expect, "at": at, "fence": fence}
         try:
@@ -138,10 +138,11 @@ def _repeated(position: LogPosition, names: tuple[str, ...], at: Place | None) -
 
 def mark_entry(state: SessionState, kind: Kind, value: Any, about: Mapping[str, Any] | None = None) -> Entry:
     """Build an entry of any kind but a message, behind the head."""
-    parent = ROOT if state.head is None else state.head.name
-    if state.thinking.sent and kind != "usage":  # another process may have to know it
-        about = {**(about or {}), SENT: state.thinking.sent}
-    return make_entry(kind, value, parent=parent, said=state.view.said, about=about, at=state.now())
+    position, sent = state.position, state.caller.thinking.sent
+    parent = ROOT if position.head is None else position.head.name
+    if sent and kind != "usage":  # another process may have to know it
+        about = {**(about or {}), SENT: sent}
+    return make_entry(kind, value, parent=parent, said=position.view.said, about=about, at=state.now())
 
 
 def message_entries(
@@ -159,13 +160,14 @@ def message_entries(
     names    their names, if the caller knows them; then all of them are plain JSON
     """
     entries: list[Entry] = []
-    parent, wire, at = state.position.tip, state.wire.name, state.now()
+    parent, wire, at = state.position.tip, state.loaded.reader.wire.name, state.now()
     about: dict[str, Any] = {"format": wire} if wire != formats.DEFAULT else {}
-    last = state.view.said + len(items)
+    said = state.position.view.said
+    last = said + len(items)
     made: list[dict[str, str]] = [{}] * len(items)
     if state.loaded.bound.thinking is not None:
-        made = state.thinking.record(list(map(without_private, items)), messages, behind)
-    for number, (item, message) in enumerate(zip(items, messages, strict=True), state.view.said + 1):
+        made = state.caller.thinking.record(list(map(without_private, items)), messages, behind)
+    for number, (item, message) in enumerate(zip(items, messages, strict=True), said + 1):
         text = full_text(message)
         if state.redact_stored is not None:
             text = str(state.redact_stored(text))
@@ -197,13 +199,14 @@ def append_messages(
     if not items and not marks:
         return
     messages = state.loaded.read(items) if messages is None else messages
-    entries = message_entries(state, items, messages, key, behind=state.loaded.bound.prefix, names=names)
+    behind = "" if state.loaded.bound.thinking is None else state.loaded.bound.prefix
+    entries = message_entries(state, items, messages, key, behind=behind, names=names)
     yield from commit(state, [*marks, *entries])
     if entries:
         state.position.end_with(entries[-1].name)
-    numbers = [entry.said for entry in entries]
+    ranges = [MessageRange(entry.said, entry.said) for entry in entries]
     texts = [entry.text for entry in entries] if state.redact_stored is None else ()
     del entries  # with the JSON of every message
-    state.loaded.add([MessageRange(number, number) for number in numbers], items, messages, texts)
+    state.loaded.add(ranges, items, messages, texts)
     state.caller.add_said(items)
     state.note_turn(messages)

@@ -39,6 +39,8 @@ NEAR_TRIGGER: Final = 0.82
 def should_prepare_fold(state: SessionState, budget: Budget) -> bool:
     """True if a fold should be prepared in the background now."""
     settings, accounting = state.settings, state.accounting
+    if not settings.background or state.pending_fold is not None or state.log.failure:
+        return False
     start, trigger = START_FRACTION * budget.room, budget.trigger_tokens
     if trigger is not None and trigger < start:
         start = NEAR_TRIGGER * trigger
@@ -47,7 +49,7 @@ def should_prepare_fold(state: SessionState, budget: Budget) -> bool:
             return False
         fixed = find_fixed_tokens(state, budget)
         start = max(start, fixed + START_FRACTION * (budget.room - fixed))
-    if not settings.background or state.pending_fold is not None or budget.used < start or state.log.failure:
+    if budget.used < start:
         return False
     if state.summariser.ask is None and settings.background != "queue":
         return False

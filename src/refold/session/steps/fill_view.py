@@ -142,7 +142,8 @@ def write_item(state: SessionState, wire: Format, entry: Entry) -> Any:
 
 def take_in_prefixes(state: SessionState, entries: Iterable[Entry]) -> None:
     """Take over behind which prefixes the thinking in these entries was made."""
-    state.thinking.take_in(entry.beside for entry in entries if MADE_BEHIND in entry.about)  # most have none
+    facts = (entry.beside for entry in entries if MADE_BEHIND in entry.about)  # most have none
+    state.caller.thinking.take_in(facts)
 
 
 def _recall_binding(
@@ -155,8 +156,8 @@ def _recall_binding(
     """
     take_in_prefixes(state, entries)
     model, endpoint = state.settings.model or "", state.settings.endpoint
-    if state.thinking.is_unsure_of(model) and (
-        model or state.thinking.recorded[1] or any(map(has_bound, messages))
+    if state.caller.thinking.is_unsure_of(model) and (
+        model or state.caller.thinking.recorded[1] or any(map(has_bound, messages))
     ):
         note: str | None = yield StoreCall(lambda: state.log.note(binding_key(endpoint, model)))
-        state.thinking.note_answer(model, binds=note is not None)
+        state.caller.thinking.note_answer(model, binds=note is not None)

@@ -291,7 +291,7 @@ def _fold_entry(
 def _find_prefixes(state: SessionState, messages: Sequence[Message]) -> dict[str, str]:
     """Return behind which prefixes the thinking was made that stays in a fold's own messages."""
     names = {name for message in messages for name in find_bound(message, "")}
-    return {name: state.thinking.made[name] for name in names if name in state.thinking.made}
+    return {name: state.caller.thinking.made[name] for name in names if name in state.caller.thinking.made}
 
 
 def to_stored(state: SessionState, message: Message) -> dict[str, Any]:

@@ -74,7 +74,8 @@ def retry_on_conflict(state: SessionState, act: Callable[[], SessionFlow[T]]) ->
         try:
             result = yield from act()
             if position.unsure is None:
-                position.set_unsure(waiting)
+                if waiting is not None:
+                    position.set_unsure(waiting)
                 return result
             position.set_unsure(None)
         except Conflict:
@@ -192,7 +193,7 @@ def _add_entries(state: SessionState, added: Sequence[Entry]) -> bool:
         messages = state.loaded.read(items) if items else ()
     except FormatError:
         return False
-    if state.thinking.is_unsure_of(state.settings.model or "") and any(map(has_bound, messages)):
+    if state.caller.thinking.is_unsure_of(state.settings.model or "") and any(map(has_bound, messages)):
         return False
     state.loaded.add([MessageRange(entry.said, entry.said) for entry in said], items, messages)
     state.caller.add_said(items)
@@ -261,7 +262,7 @@ def can_grow(state: SessionState, newest: Iterable[Entry], messages: Iterable[Me
 
     Thinking that is bound is shown by what stands before it.
     """
-    model, thinking = state.settings.model or "", state.thinking
+    model, thinking = state.settings.model or "", state.caller.thinking
     if state.loaded.bound.thinking is not None or (
         thinking.is_unsure_of(model) and (model or thinking.recorded[1] or any(map(has_bound, messages)))
     ):
@@ -378,7 +379,7 @@ def _read_marks(state: SessionState, place: Place, said: int) -> _Marks:
         elif entry.kind == "system":
             marks.system = entry
         if BEGUN_WITH in entry.about or SENT in entry.about:
-            state.thinking.take_in_mark(entry.beside, is_last=entry.said == said)
+            state.caller.thinking.take_in_mark(entry.beside, is_last=entry.said == said)
     marks.view = extend_view(marks.view, said)
     marks.fold_messages = visible_fold_messages(state, place, marks.view)
     return marks

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import dropwhile
 from typing import Any, Final
 
@@ -61,50 +62,49 @@ def prepare(
     read               the last messages, as far as the caller has read them
     """
     for tries_left in reversed(range(TRIES)):
-        state.request.update(system=system, tools=tools, prompt=prompt, files=files)
-        state.request.note_read(read)
+        state.request.update(system=system, tools=tools, prompt=prompt, files=files, read=read)
         taken = yield from _take_in_or_begin_again(state, messages)
         context = yield from context_state(state)
         budget, accounting = context.budget, state.accounting
         if state.events.is_new_level(budget.level):
             warn_listeners(state, budget)
         accounting.note_refusal(refused=False)
-        before = state.view, accounting.report
+        before = state.position.view, accounting.report
         attempt = yield from compact_if_due(state, context, "" if tries_left else OVERTAKEN)
         outcome = attempt.outcome
         # Others may act while a model answers; a turn on another branch would be sent in place of this one.
-        if before != (state.view, accounting.report):
+        if before != (state.position.view, accounting.report):
             budget = (yield from context_state(state)).budget
             outcome = resize_outcome(outcome, context.budget, budget)
-        is_own = yield from has_message(state, taken.said, taken.tip)
+        is_own = state.position.tip == taken.tip or (yield from has_message(state, taken.said, taken.tip))
         if not tries_left or ((is_own or messages is None) and not attempt.overtaken):
             break
     note_request(state, budget)
     sent, places = _choose_list(state, messages, taken)
-    outcome = _tell_repairs(quick_replace(outcome, messages=sent), taken)
+    if taken.mended or taken.limited:
+        outcome = _tell_repairs(outcome, taken)
     if should_prepare_fold(state, budget):
         if state.settings.background == "queue":
             yield from offer_to_queue(state, budget)
         else:
             start_background()
-    fold = attempt.fold or taken.native
+    fold, outcome = attempt.fold or taken.native, quick_replace(outcome, messages=sent)
     return Ready(messages=sent, budget=budget, outcome=outcome, fold=fold, places=places, tip=taken.tip)
 
 
 def _take_in_or_begin_again(state: SessionState, messages: Sequence[Any] | None) -> SessionFlow["_TakenIn"]:
     """Take in the caller's list, which is enough to go on where the store fails."""
+    act = partial(_take_in_and_repair, state, messages)
     try:
-        return (yield from retry_on_conflict(state, lambda: _take_in_and_repair(state, messages)))
+        return (yield from retry_on_conflict(state, act))
     except StoreError as error:
         if messages is None or not state.begin_again(error):
             raise
-    return (yield from retry_on_conflict(state, lambda: _take_in_and_repair(state, messages)))
+    return (yield from retry_on_conflict(state, act))
 
 
 def _tell_repairs(outcome: Outcome, taken: "_TakenIn") -> Outcome:
     """Return the outcome with what was done to messages when they came."""
-    if not (taken.mended or taken.limited):
-        return outcome
     mended = f"mended {format_count(taken.mended, 'message')}" if taken.mended else ""
     reason = "; ".join(filter(None, (outcome.reason, mended, taken.limited)))
     receipt = replace(outcome.receipt, mended=taken.mended, reason=reason)
@@ -126,7 +126,7 @@ def _choose_list(
     loaded = state.loaded
     if (
         taken.as_said
-        and not (state.view.standing or loaded.has_private or loaded.bound.whole)
+        and not (state.position.view.standing or loaded.has_private or loaded.bound.whole)
         and len(messages) == len(loaded.items)
     ):
         return (messages if isinstance(messages, list) else list(messages)), range(len(messages))
@@ -185,22 +185,26 @@ class _TakenIn:
 def _take_in_and_repair(state: SessionState, messages: Sequence[Any] | None) -> SessionFlow[_TakenIn]:
     """Take in the caller's list, and repair the view if a provider would refuse it."""
     state.bind_view()
-    said, as_said = state.view.said, False
+    position, said, as_said = state.position, state.position.view.said, False
     if messages is None:
         state.caller.hold_nothing()
         yield from reload_if_stale(state)
     else:
-        head = state.head
+        head = position.head
         as_said = yield from take_in(state, messages)
-        if head is not None and state.head is head:  # no write has told whether others wrote
+        if head is not None and position.head is head:  # no write has told whether others wrote
             yield from check_head(state)
-    state.thinking.note_sent("")  # what is sent next is another request
-    yield from _record_start(state)
-    native = yield from fold_block(state)
-    yield from drop_foreign_compactions(state)
-    new = state.view.said - said
-    mended, limited = yield from repair_view(state, _find_limits(state, new))
-    return _TakenIn(as_said, state.view.said, state.position.tip, mended, limited, native)
+    state.caller.thinking.note_sent("")  # what is sent next is another request
+    if state.loaded.bound.thinking is not None:
+        yield from _record_start(state)
+    native, mended, limited = None, 0, ""
+    if state.loaded.last_block >= 0:
+        native = yield from fold_block(state)
+        yield from drop_foreign_compactions(state)
+    limits = _find_limits(state, position.view.said - said)
+    if limits or state.loaded.sound is None:
+        mended, limited = yield from repair_view(state, limits)
+    return _TakenIn(as_said, position.view.said, position.tip, mended, limited, native)
 
 
 def repair_view(state: SessionState, limits: tuple[Stage, ...] = ()) -> SessionFlow[tuple[int, str]]:
@@ -236,9 +240,9 @@ def find_mends(state: SessionState, fold: str) -> list[str]:
 
 
 def _record_start(state: SessionState) -> SessionFlow[None]:
-    """Record what requests begin with, if thinking is bound to it: the answer may come to another process."""
-    thinking, model = state.thinking, state.settings.model or ""
-    if state.loaded.bound.thinking is None or thinking.recorded == (model, thinking.start):
+    """Record what requests begin with, as thinking is bound to it: the answer may come to another process."""
+    thinking, model = state.caller.thinking, state.settings.model or ""
+    if thinking.recorded == (model, thinking.start):
         return
     value = [state.to_stored(item) for item in state.loaded.system]
     facts = {"format": state.wire.name, BEGUN_WITH: [model, thinking.start]}

@@ -73,12 +73,12 @@ def take_in(state: SessionState, messages: Sequence[Any]) -> SessionFlow[bool]:
         messages = state.caller.to_plain_list(messages, NEWEST)
         compared = _compare_with_said(state, messages)
     try:
-        fixed, orders = _find_front(state, messages)
+        fixed, orders = _find_front(state, messages, compared)
         wire = _detect_list(state, _find_new(state, messages, fixed, compared))
     except FormatError:
         detect_format(state, messages).parse(messages)  # names the place in the caller's list
         raise
-    if wire.name != state.wire.name:
+    if wire.name != state.loaded.reader.wire.name:
         yield from fill_view(state, state.loaded.system, wire)
     if not orders:
         return (yield from _take_in_known(state, messages, fixed, compared))
@@ -111,7 +111,7 @@ def _take_in_known(
     body, as_said = known or (yield from _branch_off(state, messages, fixed))
     first_new = len(messages) if known is None or walked else fixed + known_count
     new, parsed, names = _read_new(state, messages, first_new)
-    if messages[:fixed] == state.loaded.system:
+    if fixed == state.loaded.fixed and messages[:fixed] == state.loaded.items[:fixed]:
         yield from append_messages(state, new, parsed, names=names)
     else:
         yield from replace_system(state, copy_item(messages[:fixed]), new, parsed)
@@ -127,12 +127,12 @@ def _read_new(
     state: SessionState, messages: list[Any], first: int
 ) -> tuple[list[Any], Sequence[Message], Sequence[str]]:
     """Return new messages, as they are kept and as they were read, and their names if those are known."""
-    new, wire = messages[first:], state.wire
+    new, wire = messages[first:], state.loaded.reader.wire
     read = state.request.find_read(new)
     if read and not state.loaded.is_positional(one.message for one in read):
         names = [one.name for one in read] if read[0].parent == state.position.tip else ()
         return new, [one.message for one in read], names
-    new = [copy_item(item) for item in new]
+    new = copy_item(new)
     formats.refuse_other(wire, new, first)
     try:
         return new, state.loaded.read(new) if new else (), ()
@@ -172,7 +172,7 @@ def _branch_off(state: SessionState, messages: Sequence[Any], fixed: int) -> Ses
 def _compare_with_said(state: SessionState, messages: list[Any]) -> _Comparison | None:
     """Compare a list with what was said; None if it is shorter, or has other system messages in front."""
     said, caller, fixed = state.caller.said_items, state.caller, state.loaded.fixed
-    if not said or len(messages) < fixed + len(said) or messages[:fixed] != state.loaded.system:
+    if not said or len(messages) < fixed + len(said) or messages[:fixed] != state.loaded.items[:fixed]:
         return None
     objects, count = caller.caller_objects, len(said)
     is_own = messages is caller.caller_list
@@ -200,11 +200,12 @@ def _find_new(
         known = state.caller.said_items or []
     end = fixed + len(known)
     last = messages[end - 1] if 0 < len(known) <= len(messages) - fixed else None
+    if last is not None and last == known[-1]:
+        return messages[end:]
     if last is None or not is_same(state.wire, known[-1], last, 0):
         return messages
     try:
-        if last != known[-1]:
-            state.wire.parse([last])
+        state.wire.parse([last])
     except FormatError:  # the same words in another format
         return messages
     return messages[end:]
@@ -216,26 +217,24 @@ def _has_new_objects(state: SessionState, messages: list[Any], compared: _Compar
     if state.request.read:
         return False
     if compared is not None:
-        count = len(state.caller.said_items or ())
-        return any(has_objects(messages[fixed + at]) for at in compared.places) or any(
-            map(has_objects, messages[fixed + count :])
-        )
+        changed = [messages[fixed + at] for at in compared.places]
+        return any(map(has_objects, changed + messages[fixed + len(state.caller.said_items or ()) :]))
     known = [*state.loaded.system, *(state.caller.said_items or state.loaded.body)]
     new = (messages[at] for at in find_changed(known[: len(messages)], messages))
     return any(map(has_objects, new)) or any(map(has_objects, messages[len(known) :]))
 
 
 def _find_front(
-    state: SessionState, messages: Sequence[Any]
+    state: SessionState, messages: Sequence[Any], compared: _Comparison | None
 ) -> tuple[int, list[tuple[ViewItem | None, Any]]]:
     """Return how many system messages stand in front, without those that a view begins with.
 
     A fold may take all that stood before a system message that came in the middle. If the caller has edited
     such orders before the summary of a fold, which nobody else writes, they come back as they are known.
     """
-    wire, caller, fixed = state.wire, state.caller, state.loaded.fixed
-    first = fixed if messages[:fixed] == state.loaded.system else 0
-    count = first + _count_leading(wire, messages[first:])
+    wire, caller, fixed = state.loaded.reader.wire, state.caller, state.loaded.fixed
+    first = fixed if compared is not None or messages[:fixed] == state.loaded.system else 0
+    count = _count_leading(wire, messages, first)
     if count == first:
         return count, []
     current = view_to_send(state.position, state.loaded)
@@ -258,8 +257,9 @@ def _puts_behind(wire: Format, view: SentView, place: int, rest: Sequence[Any]) 
     return wire.parse([view.items[place]])[0].is_summary and is_same(wire, view.items[place], rest[0], 0)
 
 
-def _count_leading(wire: Format, messages: Sequence[Any]) -> int:
-    return next((at for at, item in enumerate(messages) if not is_system(wire, item)), len(messages))
+def _count_leading(wire: Format, messages: Sequence[Any], first: int = 0) -> int:
+    places = range(first, len(messages))
+    return next((at for at in places if not is_system(wire, messages[at])), len(messages))
 
 
 def is_system(wire: Format, item: Any) -> bool:
@@ -274,6 +274,9 @@ def is_system(wire: Format, item: Any) -> bool:
 
 def _detect_list(state: SessionState, messages: Sequence[Any]) -> Format:
     """Return the format of a list; plain messages have no mark, and not every format reads them."""
+    wire = state.loaded.reader.wire
+    if wire.name == state.settings.format:
+        return wire
     wire = detect_format(state, messages)
     is_read = wire.name == state.settings.format or formats.may_read(wire, messages)
     return wire if is_read else formats.detect(messages, state.settings.model)
@@ -296,7 +299,7 @@ def replace_system(
     mark = mark_entry(state, "system", value, {"format": state.wire.name})
     parsed = state.wire.parse(system)
     if state.view.said == 0:  # what is brought along was made behind the system messages that come with it
-        state.thinking.note_sent(state.loaded.with_system(system, parsed).bound.prefix)
+        state.caller.thinking.note_sent(state.loaded.with_system(system, parsed).bound.prefix)
     yield from append_messages(state, items, messages, marks=[mark])
     state.accounting.invalidate_report()
     state.loaded = state.loaded.with_system(system, parsed)
@@ -319,10 +322,9 @@ def _find_known(
 
     compared   how the list differs from what was said, if that is known
     """
-    loaded, caller = state.loaded, state.caller
-    if state.view.said == 0:
+    loaded, caller, said = state.loaded, state.caller, state.caller.said_items
+    if state.position.view.said == 0:
         return _Known([], as_said=True)
-    said, folded = caller.said_items, bool(state.view.standing)
     compared = compared if fixed == loaded.fixed else None
     if said and compared is not None and not compared.places:
         return _Known(said, as_said=True)
@@ -341,6 +343,7 @@ def _find_known(
         ends_with_fold = not isinstance(loaded.view_items[-1], MessageRange) and len(state.view.folds) != 1
         if ends_with_fold and folds not in caller.sent_views:
             return None
+        folded = bool(state.view.standing)
         # Send what the caller has now, such as other cache marks. A view in which thinking was left out may
         # be continued behind a system prompt that it is bound to: then it is shown again.
         loaded.put_items(
@@ -379,5 +382,6 @@ def _is_unchanged(state: SessionState, said: Sequence[Any], messages: Sequence[A
     """
     last = len(said)
     first = max(0, last - NEWEST)
-    parts = (first, last), state.caller.next_stretch("said", STRETCH, first)
-    return all(said[start:end] == messages[fixed + start : fixed + end] for start, end in parts)
+    start, end = state.caller.next_stretch("said", STRETCH, first)
+    is_same_end = said[first:] == messages[fixed + first : fixed + last]
+    return is_same_end and said[start:end] == messages[fixed + start : fixed + end]

@@ -107,4 +107,4 @@ def is_absurd(reported: int, *, expected: int, window: int) -> bool:
 
 def clamp_ratio(ratio: float) -> float:
     """Return the ratio within its bounds."""
-    return min(MOST_RATIO, max(LEAST_RATIO, ratio))
+    return ratio if LEAST_RATIO <= ratio <= MOST_RATIO else min(MOST_RATIO, max(LEAST_RATIO, ratio))

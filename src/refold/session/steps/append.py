@@ -162,16 +162,16 @@ def message_entries(
     entries: list[Entry] = []
     parent, wire, at = state.position.tip, state.loaded.reader.wire.name, state.now()
     about: dict[str, Any] = {"format": wire} if wire != formats.DEFAULT else {}
-    said = state.position.view.said
+    said, redact = state.position.view.said, state.redact_stored
     last = said + len(items)
     made: list[dict[str, str]] = [{}] * len(items)
     if state.loaded.bound.thinking is not None:
         made = state.caller.thinking.record(list(map(without_private, items)), messages, behind)
     for number, (item, message) in enumerate(zip(items, messages, strict=True), said + 1):
         text = full_text(message)
-        if state.redact_stored is not None:
-            text = str(state.redact_stored(text))
-        value = state.to_stored(item)
+        if redact is not None:
+            text = str(redact(text))
+        value = item if redact is None and type(item) is dict else state.to_stored(item)
         if key is not None and number == last:
             about = {**about, KEY: key}
         made_behind = made[number - last - 1]

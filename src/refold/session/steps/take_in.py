@@ -96,7 +96,7 @@ def _take_in_known(
     state: SessionState, messages: list[Any], fixed: int, compared: _Comparison | None
 ) -> SessionFlow[bool]:
     """Store what is new in a list behind so many system messages, in which orders stand as they are known."""
-    shown = show_known(state, messages)
+    shown = show_known(state, messages) if state.position.blocks else messages
     known = None if shown is messages else _find_known(state, shown, fixed, None)
     messages = messages if known is None else shown
     known = known or _find_known(state, messages, fixed, compared)
@@ -128,7 +128,7 @@ def _read_new(
 ) -> tuple[list[Any], Sequence[Message], Sequence[str]]:
     """Return new messages, as they are kept and as they were read, and their names if those are known."""
     new, wire = messages[first:], state.loaded.reader.wire
-    read = state.request.find_read(new)
+    read = state.request.find_read(new) if state.request.read else ()
     if read and not state.loaded.is_positional(one.message for one in read):
         names = [one.name for one in read] if read[0].parent == state.position.tip else ()
         return new, [one.message for one in read], names

@@ -189,8 +189,6 @@ def show_known(state: SessionState, messages: list[Any]) -> list[Any]:
 
     A caller who goes on from a view with a block hands it back after the model was changed, or the reverse.
     """
-    if not state.position.blocks:  # as in most sessions
-        return messages
     others = []
     for at in find_block_places(state):
         item, shown = state.loaded.view_items[at], state.loaded.items[at]

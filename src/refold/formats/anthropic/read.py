@@ -89,16 +89,9 @@ def _read_message(item: dict[str, Any]) -> Message:
 def _read_block(block: dict[str, Any]) -> Part:
     kind = reading.block_type(block)
     if kind == "tool_use":
-        call_id, name, arguments = (
-            reading.text_at(block, "id"),
-            reading.text_at(block, "name"),
-            block.get("input"),
-        )
-        # text is what an interrupted stream left behind; it is carried
-        if arguments is not None and not isinstance(arguments, (str, dict)):
-            raise reading.Misfit(".input", f"expected an object, found {reading.json_type(arguments)}")
+        call_id, name = reading.text_at(block, "id"), reading.text_at(block, "name")
         extra = reading.other_fields(block, _CALL_FIELDS)
-        return ToolCall(call_id, name, {} if arguments is None else arguments, extra)
+        return ToolCall(call_id, name, reading.call_arguments(block, "input"), extra)
     if kind == "tool_result":
         return ToolResult(
             reading.text_at(block, "tool_use_id"),
@@ -115,12 +108,8 @@ def _read_inner_block(block: dict[str, Any]) -> Part:
     if kind == "text":
         return reading.read_text(block)
     if kind == "thinking":
-        extra = reading.other_fields(block, _THINKING_FIELDS)
-        return Thinking(
-            reading.text_at(block, "thinking"),
-            signature=reading.optional_text(block, "signature"),
-            extra=extra,
-        )
+        text, signature = reading.text_at(block, "thinking"), reading.optional_text(block, "signature")
+        return Thinking(text, signature=signature, extra=reading.other_fields(block, _THINKING_FIELDS))
     if kind == "redacted_thinking":
         return Thinking(
             "", redacted=reading.text_at(block, "data"), extra=reading.other_fields(block, _REDACTED_FIELDS)
@@ -130,19 +119,20 @@ def _read_inner_block(block: dict[str, Any]) -> Part:
     if kind not in ("image", "document"):
         return reading.carry_block(block, _WORDS)
     source = reading.object_at(block, "source")
-    text = partial(reading.optional_text, source, path=".source")
+    text_in_source = partial(reading.optional_text, source, path=".source")
     if kind == "image":
-        values = {key: text(key) for key in ("url", "data", "media_type", "file_id")}
+        values = {key: text_in_source(key) for key in ("url", "data", "media_type", "file_id")}
         return Image(**values, extra=reading.other_fields(block, _MEDIA_FIELDS))
     title, extra = reading.optional_text(block, "title"), reading.other_fields(block, _DOCUMENT_FIELDS)
-    if (file_id := text("file_id")) is not None:
+    if (file_id := text_in_source("file_id")) is not None:
         return File(name=title, file_id=file_id, extra=extra)
     if reading.block_type(source) == "content":
         return reading.carry_block(block, _WORDS)
-    data, media_type = text("data"), text("media_type")
+    data, media_type = text_in_source("data"), text_in_source("media_type")
     if reading.block_type(source) == "text":
         return Document(text=data, media_type=media_type, title=title, extra=extra)
-    return Document(data=data, url=text("url"), media_type=media_type, title=title, extra=extra)
+    url = text_in_source("url")
+    return Document(data=data, url=url, media_type=media_type, title=title, extra=extra)
 
 
 def _compaction_kind(block: dict[str, Any]) -> str:

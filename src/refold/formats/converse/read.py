@@ -2,9 +2,9 @@
 
 import re
 from base64 import b64encode
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from refold.core.messages.message import (
     Document,
@@ -22,8 +22,6 @@ from refold.core.messages.message import (
 )
 from refold.formats.shared import reading
 from refold.formats.shared.wire_kinds import own_kinds
-
-_Read = TypeVar("_Read")
 
 NAME: Final = "converse"
 ROLES: Final[Mapping[str, Role]] = {"user": "user", "assistant": "assistant", "system": "system"}
@@ -69,9 +67,9 @@ def _read_block(block: dict[str, Any]) -> Part:
     key = _only_field(block)
     # what Bedrock ran by itself has a type, and its result stands in the same message
     if key == "toolUse" and "type" not in (call := reading.object_at(block, key)):
-        return _at_field(key, _read_call, call)
+        return reading.read_at(key, _read_call, call)
     if key == "toolResult" and "type" not in (result := reading.object_at(block, key)):
-        return _at_field(key, _read_result, result)
+        return reading.read_at(key, _read_result, result)
     return _read_inner_block(block)
 
 
@@ -83,39 +81,24 @@ def _only_field(block: dict[str, Any]) -> str:
     return next(iter(block))
 
 
-def _at_field(key: str, read: Callable[[dict[str, Any]], _Read], value: dict[str, Any]) -> _Read:
-    try:
-        return read(value)
-    except reading.Misfit as misfit:
-        raise reading.Misfit(f".{key}{misfit.path}", misfit.message) from None
-
-
 def _read_inner_block(block: dict[str, Any]) -> Part:
     """Read a block that may also stand inside a tool result."""
     key = _only_field(block)
     if key == "text":
         return Text(reading.text_at(block, key))
     if key == "reasoningContent":
-        thought = _at_field(key, _read_thought, reading.object_at(block, key))
+        thought = reading.read_at(key, _read_thought, reading.object_at(block, key))
         return Opaque(key, block) if thought is None else thought
     if key in ("image", "document", "video", "audio"):
-        media = _at_field(key, partial(_read_media, key), reading.object_at(block, key))
+        media = reading.read_at(key, partial(_read_media, key), reading.object_at(block, key))
         if key != "document" or "content" not in block[key]["source"]:
             return media
     return Opaque(key, block, _WORDS.get(key))
 
 
 def _read_call(value: dict[str, Any]) -> ToolCall:
-    arguments = value.get("input")
-    # text is what an interrupted stream left behind; it is carried
-    if arguments is not None and not isinstance(arguments, (str, dict)):
-        raise reading.Misfit(".input", f"expected an object, found {reading.json_type(arguments)}")
-    return ToolCall(
-        reading.text_at(value, "toolUseId"),
-        reading.text_at(value, "name"),
-        {} if arguments is None else arguments,
-        reading.other_fields(value, _CALL_FIELDS),
-    )
+    arguments, extra = reading.call_arguments(value, "input"), reading.other_fields(value, _CALL_FIELDS)
+    return ToolCall(reading.text_at(value, "toolUseId"), reading.text_at(value, "name"), arguments, extra)
 
 
 def _read_result(value: dict[str, Any]) -> ToolResult:

@@ -1,6 +1,6 @@
 """Reads Gemini contents into messages; what it does not understand it carries unchanged."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -126,15 +126,12 @@ def _read_part(positions: Positions, value: dict[str, Any]) -> Part:
             return Text(text, extra)
         signature = next((value[name] for name in SIGNATURE_KEYS if isinstance(value.get(name), str)), None)
         return Thinking(text, signature=signature, extra=reading.other_fields(value, _THOUGHT_FIELDS))
-    inner = reading.object_at(value, key)
-    try:
-        if key in CALL_KEYS:
-            return _read_call(positions, inner, extra)
-        if key in RESPONSE_KEYS:
-            return _read_response(positions, inner, extra)
-        return _read_media(key, inner, extra)
-    except reading.Misfit as misfit:
-        raise reading.Misfit(f".{key}{misfit.path}", misfit.message) from None
+    read: Callable[..., Part] = partial(_read_media, key)
+    if key in CALL_KEYS:
+        read = partial(_read_call, positions)
+    elif key in RESPONSE_KEYS:
+        read = partial(_read_response, positions)
+    return reading.read_at(key, partial(read, extra=extra), reading.object_at(value, key))
 
 
 def _fields_besides(value: dict[str, Any], key: str) -> Mapping[str, Any]:
@@ -194,8 +191,6 @@ def _read_response_part(value: dict[str, Any]) -> Part:
     """Read an image or file inside a response; anything else is carried."""
     for key in MEDIA_KEYS:
         if isinstance(value.get(key), dict):
-            try:
-                return _read_media(key, value[key], _fields_besides(value, key))
-            except reading.Misfit as misfit:
-                raise reading.Misfit(f".{key}{misfit.path}", misfit.message) from None
+            read = partial(_read_media, key, extra=_fields_besides(value, key))
+            return reading.read_at(key, read, value[key])
     return Opaque("part", value)

@@ -76,24 +76,17 @@ def _read_block(block: dict[str, Any]) -> Part:
 
 
 def _read_thought(item: dict[str, Any]) -> Thinking:
-    texts = [
-        block["text"]
-        for block in reading.optional_list(item, "summary")
-        if isinstance(block, dict) and isinstance(block.get("text"), str)
-    ]
-    signature = reading.optional_text(item, "signature")
-    return Thinking("\n".join(texts), signature=signature, extra=reading.other_fields(item, _THOUGHT_FIELDS))
+    text, signature = reading.join_texts(item, "summary"), reading.optional_text(item, "signature")
+    return Thinking(text, signature=signature, extra=reading.other_fields(item, _THOUGHT_FIELDS))
 
 
 def _read_call(kind: str, item: dict[str, Any]) -> ToolCall:
     name = reading.text_at(item, "name") if kind == CALL else kind.removesuffix("_call")
-    arguments = item.get("arguments")
-    if arguments is not None and not isinstance(arguments, (str, dict)):
-        raise reading.Misfit(".arguments", f"expected an object, found {reading.json_type(arguments)}")
+    arguments = reading.call_arguments(item, "arguments")
     extra = reading.other_fields(item, _CALL_FIELDS)
     if kind != CALL:
         extra = {"type": kind, **{key: item[key] for key in ("name",) if key in item}, **extra}
-    return ToolCall(reading.text_at(item, "id"), name, {} if arguments is None else arguments, extra)
+    return ToolCall(reading.text_at(item, "id"), name, arguments, extra)
 
 
 def _read_result(kind: str, item: dict[str, Any]) -> ToolResult:

@@ -125,13 +125,8 @@ def _read_item(kind: str, item: dict[str, Any]) -> tuple[Role, Part]:
 def _read_call(kind: str, call_id: str, item: dict[str, Any]) -> ToolCall:
     name = reading.text_at(item, "name") if kind in NAMED_CALLS else kind.removesuffix(_CALL)
     key = ARGUMENT_KEYS.get(kind, "arguments")
-    arguments = item.get(key)
-    if arguments is not None and not isinstance(arguments, (str, dict)):
-        raise reading.Misfit(
-            f".{key}", f"expected JSON text or an object, found {reading.json_type(arguments)}"
-        )
     extra = _item_extra(kind, item, "function_call", ("call_id", "name", key))
-    return ToolCall(call_id, name, "" if arguments is None else arguments, extra)
+    return ToolCall(call_id, name, reading.call_arguments(item, key, is_text=True), extra)
 
 
 def _item_extra(kind: str, item: dict[str, Any], usual: str, known: tuple[str, ...]) -> Mapping[str, Any]:
@@ -141,14 +136,8 @@ def _item_extra(kind: str, item: dict[str, Any], usual: str, known: tuple[str, .
 
 
 def _read_reasoning(item: dict[str, Any]) -> Thinking:
-    texts = [
-        block["text"]
-        for key in ("summary", "content")
-        for block in reading.optional_list(item, key)
-        if isinstance(block, dict) and isinstance(block.get("text"), str)
-    ]
     return Thinking(
-        "\n".join(texts),
+        reading.join_texts(item, "summary", "content"),
         redacted=reading.optional_text(item, "encrypted_content"),
         extra=reading.other_fields(item, _REASONING_FIELDS),
     )

@@ -6,13 +6,14 @@ depth are carried by reference.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, TypeVar
 
 from refold.core.messages.message import EMPTY, Document, File, Image, Message, Opaque, Part, Role, Text, Wire
 from refold.errors import FormatError
 from refold.formats.shared.summaries import mark_summaries
 from refold.formats.shared.writing import UNKNOWN_ROLE
 
+T = TypeVar("T")
 ReadBlock: TypeAlias = Callable[[dict[str, Any]], Part]
 REFUSAL: Final[Mapping[str, Any]] = {"type": "refusal"}
 """In `Text.extra`: OpenAI's models refused with these words."""
@@ -140,6 +141,34 @@ def optional_list(value: Mapping[str, Any], key: str) -> list[Any]:
     if not isinstance(field, list):
         raise _wrong_field("a list", value, key)
     return field
+
+
+def call_arguments(value: Mapping[str, Any], key: str, *, is_text: bool = False) -> str | dict[str, Any]:
+    """Return the arguments of a call, of which a missing field has none; `is_text`: JSON text is usual.
+
+    Either form is taken: text in the place of an object is what an interrupted stream left behind.
+    """
+    field = value.get(key)
+    if field is None:
+        return "" if is_text else {}
+    if not isinstance(field, (str, dict)):
+        usual = "JSON text or an object" if is_text else "an object"
+        raise Misfit(f".{key}", f"expected {usual}, found {json_type(field)}")
+    return field
+
+
+def read_at(key: str, read: Callable[[dict[str, Any]], T], value: dict[str, Any]) -> T:
+    """Read the object in a field; the path of what is wrong in it begins with the field."""
+    try:
+        return read(value)
+    except Misfit as misfit:
+        raise Misfit(f".{key}{misfit.path}", misfit.message) from None
+
+
+def join_texts(item: Mapping[str, Any], *keys: str) -> str:
+    """Return the texts of the blocks in these lists, one below the other."""
+    blocks = [block for key in keys for block in optional_list(item, key) if isinstance(block, dict)]
+    return "\n".join(block["text"] for block in blocks if isinstance(block.get("text"), str))
 
 
 def _wrong_field(expected: str, value: Mapping[str, Any], key: str, path: str = "") -> Misfit:

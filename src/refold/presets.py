@@ -2,10 +2,15 @@
 
 from typing import TYPE_CHECKING, Any
 
-from refold.policies.presets import PRESETS, THRIFTY, get, names, refold, thrifty
+from refold.policies.default import refold
+from refold.policies.presets import PRESETS, THRIFTY, get, names, thrifty
 
 if TYPE_CHECKING:  # loaded when they are first used
-    from refold.policies.presets import codebuddy, neurolink, opal, ripple, umwelten
+    from refold.policies.systems.codebuddy import codebuddy
+    from refold.policies.systems.neurolink import neurolink
+    from refold.policies.systems.opal import opal
+    from refold.policies.systems.ripple import ripple
+    from refold.policies.systems.umwelten import umwelten
 
 __all__ = [
     "PRESETS",

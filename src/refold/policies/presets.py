@@ -10,35 +10,12 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from refold.arguments import Argument, check_arguments, list_arguments, suggest
 from refold.core.compaction.policy import Policy
 from refold.errors import RefoldError
 from refold.policies.default import refold
-
-if TYPE_CHECKING:  # loaded when they are first used: each system brings its own stages and tables
-    from refold.policies.systems.codebuddy import codebuddy
-    from refold.policies.systems.neurolink import neurolink
-    from refold.policies.systems.opal import opal
-    from refold.policies.systems.ripple import ripple
-    from refold.policies.systems.umwelten import umwelten
-
-__all__ = [
-    "DESCRIPTIONS",
-    "PRESETS",
-    "THRIFTY",
-    "codebuddy",
-    "find_knob",
-    "get",
-    "names",
-    "neurolink",
-    "opal",
-    "refold",
-    "ripple",
-    "thrifty",
-    "umwelten",
-]
 
 THRIFTY: Final[Mapping[str, int]] = {"history_tokens": 48_000}
 """The knobs of `refold` that differ in `thrifty`. Below this number single conversations cost more than
@@ -62,7 +39,7 @@ _OWN: Final[Mapping[str, Callable[..., Policy]]] = {"refold": refold, "thrifty":
 
 
 class _Presets(Mapping[str, Callable[..., Policy]]):
-    """The presets by name; a system is loaded when it is asked for."""
+    """The presets by name; a system is loaded when it is asked for: each brings its own stages and tables."""
 
     def __getitem__(self, name: str) -> Callable[..., Policy]:
         if name not in _SYSTEMS:
@@ -81,12 +58,6 @@ class _Presets(Mapping[str, Callable[..., Policy]]):
 
 
 PRESETS: Final[Mapping[str, Callable[..., Policy]]] = _Presets()
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _SYSTEMS:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return PRESETS[name]
 
 
 DESCRIPTIONS: Final[Mapping[str, str]] = {

@@ -2,7 +2,7 @@
 
 import re
 from argparse import ArgumentParser, Namespace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from refold.cli.exit_status import DONE, Refused, WrongUse
 from refold.cli.input.stores import find_head, use_session
@@ -14,12 +14,10 @@ from refold.cli.output.screen import Screen
 from refold.cli.output.text import clean
 from refold.core.log.entries import bare_name
 from refold.core.messages.text_cutting import find_telling_word
+from refold.session.results import Hit
+from refold.session.session import Session
 from refold.session.steps.recall import is_handle
 from refold.stores.reading.stored_messages import parse_stored
-
-if TYPE_CHECKING:
-    from refold.session.results import Hit
-    from refold.session.session import Session
 
 EXAMPLES: Final = """\
   refold recall task 'the failing test'
@@ -72,7 +70,7 @@ def run(args: Namespace, screen: Screen) -> int:
     return DONE
 
 
-def _find_handle(session: "Session", word: str) -> str | None:
+def _find_handle(session: Session, word: str) -> str | None:
     """Return the handle or full name that a word stands for; None if it is a word to look for."""
     if is_handle(word):
         return word
@@ -91,7 +89,7 @@ def _find_handle(session: "Session", word: str) -> str | None:
     return next(iter(kinds), word if word != start else None)
 
 
-def _show_hit(hit: "Hit", query: str, screen: Screen) -> None:
+def _show_hit(hit: Hit, query: str, screen: Screen) -> None:
     is_here = hit.handle.startswith("#")
     facts = [hit.role, *["folded"] * hit.folded, *[f"on another branch, as {hit.handle}"] * (not is_here)]
     about = "".join(f" · {fact}" for fact in facts)

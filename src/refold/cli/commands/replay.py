@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from refold.cli.exit_status import DONE, WrongUse
 from refold.cli.input.ask import add_ask_options, open_answerer
@@ -22,14 +22,12 @@ from refold.cli.output.progress import progress
 from refold.cli.output.replay import show_replay
 from refold.cli.output.screen import Screen
 from refold.config import settings as config
+from refold.core.compaction.policy import Policy
 from refold.core.models.prices import choose_price
 from refold.core.models.windows import Price, Window, choose_window
 from refold.replay import NONE, Recorded, Run, compare_with_thrifty, play
 from refold.replay.html_page import render_page
-
-if TYPE_CHECKING:
-    from refold.core.compaction.policy import Policy
-    from refold.transcripts import Transcript
+from refold.transcripts import Transcript
 
 EXAMPLES: Final = """\
   refold replay session.json --window 32k
@@ -136,7 +134,7 @@ def _read_recording(inputs: Inputs) -> Recorded:
     )
 
 
-def _read_times(transcript: "Transcript") -> dict[int, float]:
+def _read_times(transcript: Transcript) -> dict[int, float]:
     """Return the time of each message, as far as the agent wrote it down."""
     times: dict[int, float] = {}
     for index, line in enumerate(transcript.places):
@@ -164,7 +162,7 @@ def _format_csv(runs: Sequence[Run]) -> str:
 def _play_all(
     inputs: Inputs,
     recorded: Recorded,
-    policies: Mapping[str, "Policy | str"],
+    policies: Mapping[str, Policy | str],
     screen: Screen,
     *,
     find: Callable[[str | None], Window],

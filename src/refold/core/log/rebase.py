@@ -5,13 +5,10 @@ may go on from an earlier message. What the fold did beside, such as shortening 
 """
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from refold.core.log.folds import FoldDraft
 from refold.core.log.view import OWN, Change, MessageRange, Replacement, View, ViewItem, append_item
-
-if TYPE_CHECKING:
-    from refold.core.messages.message import Message
+from refold.core.messages.message import Message
 
 
 def find_last_summarised(draft: FoldDraft, before: View) -> int:
@@ -72,7 +69,7 @@ def _select_summaries(draft: FoldDraft) -> list[Change]:
     return chosen if any(_find_own(change, draft) for change in chosen) else []
 
 
-def _find_own(change: Change, draft: FoldDraft) -> list["Message"]:
+def _find_own(change: Change, draft: FoldDraft) -> list[Message]:
     own = (item for item in change.inserted if isinstance(item, Replacement) and item.fold == OWN)
     return [draft.inserted[item.place] for item in own]
 

@@ -17,20 +17,8 @@ from refold.core.models.window_table import FALLBACK, Price, Table, Window
 from refold.core.tokens.units import parse_tokens
 from refold.errors import WindowUnknown, warn_caller
 
-__all__ = [
-    "FALLBACK",
-    "Overlay",
-    "Price",
-    "Table",
-    "Window",
-    "builtin_table",
-    "choose_window",
-    "find_known",
-    "lookup",
-    "parse_overlay",
-    "provider_of",
-    "suggest_models",
-]
+# Who looks up a window also needs these names of its parts.
+__all__ = ["FALLBACK", "Overlay", "Price", "Table", "Window", "parse_overlay", "provider_of"]
 
 _NEAR: Final = 0.8
 """How alike a name must be to be offered: lower offers another family for a model newer than the table."""

@@ -11,27 +11,12 @@ from refold.formats.systems.neurolink_list import from_tagged, to_tagged
 from refold.formats.systems.neurolink_tags import has_tags
 from refold.formats.systems.ripple_archive import (
     HISTORY,
-    IN_LOG,
     MANIFEST,
     MESSAGES,
     part_name,
     read_archive,
     write_archive,
 )
-
-__all__ = [
-    "DEFAULT_FORM",
-    "FORMS",
-    "HISTORY",
-    "IN_LOG",
-    "MARKERS",
-    "TAGGED",
-    "is_export_file",
-    "read_files",
-    "read_list",
-    "refuse_unknown_form",
-    "write_files",
-]
 
 FORMS: Final = ("ripple", "neurolink")
 DEFAULT_FORM: Final = "ripple"

@@ -1,6 +1,5 @@
 """The routes of the inspector's data: which function answers which address, all of them in threads."""
 
-import json
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -9,6 +8,7 @@ from typing import Any, Final, TypeAlias
 
 from aiohttp import web
 
+from refold.core.messages.message import read_json
 from refold.inspector.http.answers import ApiError, answer_bytes, answer_json, answer_text
 from refold.inspector.http.paths import Address
 from refold.inspector.scopes import Scope, Scopes
@@ -188,10 +188,7 @@ def answer_read(asked: Asked) -> web.Response:
 
 def answer_write(asked: Asked, body: bytes) -> web.Response:
     """Do what a write says, in a thread."""
-    try:
-        value = json.loads(body)
-    except (ValueError, RecursionError):
-        value = None
+    value = read_json(body)
     if not isinstance(value, dict):
         raise ApiError("bad-request", "the body of a write is a JSON object")
     return answer_json(changes.change(asked.scope, asked.name, asked.address.parts[3], value))

@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
+from refold.core.messages.message import read_json
 from refold.errors import RefoldError
 from refold.redaction.detect import find_secrets, is_secret_name, is_secret_value, load_library
 
@@ -188,10 +189,7 @@ class _Walk:
 
     def _arguments(self, text: str) -> Redacted | None:
         """Redact a call's arguments, which must still be JSON afterwards; None if they are no JSON."""
-        try:
-            value = json.loads(text)
-        except (ValueError, RecursionError):
-            return None
+        value = read_json(text)
         if not isinstance(value, (dict, list)):
             return None
         done = _copy_redacted({"arguments": value}, self.fresh())

@@ -1,12 +1,12 @@
 """Reasons why a model gave no answer, in words, and whether a second attempt may help; no network."""
 
-import json
 import re
 from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
 from math import isfinite
 from typing import Any, Final
 
+from refold.core.messages.message import read_json
 from refold.core.overflow.detect import overflow
 from refold.errors import Overflow
 
@@ -112,10 +112,7 @@ def error_message(value: Any) -> str:
         text = value.decode("utf-8", "replace").strip()
         if text[:1] == "<":
             return ""
-        try:
-            value = json.loads(text)
-        except (ValueError, RecursionError):
-            value = text
+        value = read_json(text, text)
     for _ in range(5):  # deeper than any known server nests its message
         if isinstance(value, list):
             value = value[0] if value else ""

@@ -13,6 +13,7 @@ from refold.clients.chat import Delta, Json, RequestedCall
 from refold.clients.http.sse import Event
 from refold.core.compaction.cached_prefix import CachedPrefix
 from refold.core.compaction.flow import Ask
+from refold.core.messages.message import read_json
 
 REASONING_TOKENS: Final = 4_096
 """Output tokens added to the limit of a summary for models that reason first. Reasoning counts against the
@@ -132,10 +133,7 @@ def parse_call(id_: Any, name: Any, raw: Any, fallback_id: str) -> RequestedCall
     if isinstance(raw, dict):
         return RequestedCall(id_, name, raw, json.dumps(raw, ensure_ascii=False))
     text = join_surrogates(text_of(raw))
-    try:
-        arguments = json.loads(text) if text.strip() else {}
-    except (ValueError, RecursionError):
-        arguments = None
+    arguments = read_json(text) if text.strip() else {}
     if not isinstance(arguments, dict):
         return RequestedCall(id_, name, {}, text, broken=True)
     return RequestedCall(id_, name, arguments, text)

@@ -316,6 +316,14 @@ def is_signed_call(part: Part) -> bool:
     return False
 
 
+def read_json(text: str | bytes, otherwise: Any = None) -> Any:
+    """Return the value of a text that is JSON; `otherwise` if it is none, or nested too deep to read."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return otherwise
+
+
 def json_text(value: Any) -> str:
     """Return any value as JSON text; values inside that are not JSON appear as Python prints them."""
     try:

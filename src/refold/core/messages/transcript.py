@@ -6,12 +6,21 @@ the data section nor open another one. Holds the default layout and what every l
 of other systems belong to their policies.
 """
 
-import json
 import re
 from collections.abc import Callable
 from typing import Final
 
-from refold.core.messages.message import Document, File, Image, Message, Opaque, Part, ToolResult, find_texts
+from refold.core.messages.message import (
+    Document,
+    File,
+    Image,
+    Message,
+    Opaque,
+    Part,
+    ToolResult,
+    find_texts,
+    read_json,
+)
 from refold.core.messages.message_text import arguments_text, visible_text
 from refold.core.messages.text_cutting import middle_out
 
@@ -62,10 +71,7 @@ def default_layout(index: int, message: Message) -> str:
 
 def parse_arguments(text: str) -> object:
     """Return arguments as a value, or the text itself if it is no JSON."""
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return text
+    return read_json(text, text)
 
 
 def role_label(message: Message) -> str:

@@ -24,6 +24,7 @@ from refold.core.messages.message import (
     ToolResult,
     Wire,
     find_texts,
+    read_json,
 )
 
 Block: TypeAlias = dict[str, Any]
@@ -177,10 +178,7 @@ def arguments_as_object(arguments: str | Mapping[str, Any]) -> dict[str, Any]:
         return dict(arguments)
     if not arguments.strip():
         return {}
-    try:
-        value = json.loads(arguments)
-    except (ValueError, RecursionError):
-        value = None
+    value = read_json(arguments)
     return value if isinstance(value, dict) else {"_raw": arguments}
 
 

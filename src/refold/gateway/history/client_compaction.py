@@ -4,13 +4,13 @@ The request is the whole history with an order at its end. The history that foll
 the client's summary stands for the rest: a fold right behind it would summarise a summary.
 """
 
-import json
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any, Final
 
 from refold.core.compaction.budget import Trigger
+from refold.core.messages.message import read_json
 from refold.session.session import Session
 
 MARK: Final = "client-compaction"
@@ -30,10 +30,7 @@ def says_compaction(headers: Mapping[str, str]) -> bool:
     text = headers.get(_METADATA, "")
     if "compaction" not in text:
         return False
-    try:
-        metadata = json.loads(text)
-    except (ValueError, RecursionError):
-        return False
+    metadata = read_json(text)
     return isinstance(metadata, dict) and metadata.get("request_kind") == "compaction"
 
 

@@ -4,10 +4,10 @@ A refusal comes as an error, or inside a stream that began with 200. There the e
 are held back for a moment, so that a refusal right behind them can still be answered by a smaller request.
 """
 
-import json
 from typing import Any, Final
 
 from refold.clients.http.sse import SseParser
+from refold.core.messages.message import read_json
 from refold.core.overflow.detect import find_block_refusal, is_thinking_refusal, overflow
 from refold.gateway.history.decoding import decode_body
 from refold.gateway.http.forwarding import Answer
@@ -43,7 +43,7 @@ async def read_refusal(answer: Answer, *, is_folded: bool, beside: int) -> Any |
     if answer.is_stream or answer.wire == "responses":
         text = await answer.hold(seconds=HELD_SECONDS, max_bytes=HELD_BYTES + _ECHOES * beside, look=look)
         if not answer.is_stream and _FAILED in text:  # a response may fail behind its 200
-            value = _parse(text)
+            value = read_json(text)
             is_failed = isinstance(value, dict) and value.get("status") == "failed"
             return value if is_failed and _is_refusal(value, is_folded=is_folded) else None
     return reader.refusal
@@ -57,7 +57,7 @@ def _read_error(answer: Answer, body: bytes, *, is_folded: bool) -> Any | None:
     text = body if text is None else text
     if not text and not answer.upstream.content.is_eof():  # it may have more to say
         return None
-    value = _parse(text)
+    value = read_json(text)
     error = value if isinstance(value, dict | list) else text.decode("utf-8", "replace")
     # the status alone may be the refusal: a 413 with any words, a 400 without
     whole = {"status": answer.status, "body": error}
@@ -81,7 +81,7 @@ class _FirstEvents:
     def look(self, piece: bytes) -> bool:
         """Return whether the words have begun, or the stream has failed."""
         for event in self._parser.feed(piece):
-            value = _parse(event.data.encode("utf-8", "surrogatepass"))
+            value = read_json(event.data.encode("utf-8", "surrogatepass"))
             if not isinstance(value, dict):
                 return True
             is_error = "error" in value and "choices" not in value
@@ -91,10 +91,3 @@ class _FirstEvents:
             if not self._chunks.is_opening(value):
                 return True
         return False
-
-
-def _parse(text: bytes) -> Any:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return None

@@ -1,8 +1,8 @@
 """Read the usage from an answer that passes by, and a failure; only events that have one are parsed."""
 
-import json
 from typing import Any, Final
 
+from refold.core.messages.message import read_json
 from refold.core.overflow.detect import is_vague
 from refold.core.tokens.usage import read_usage
 from refold.session.chunks import ProviderChunks
@@ -49,7 +49,7 @@ class UsageReader:
         if self._is_stream:
             self._read_event(text)
         elif self._size <= MAX_BYTES and _USAGE in text:
-            self._take(_parse(text))
+            self._take(read_json(text))
         return self._found if self._found.get("usage") else None
 
     def _read_events(self) -> None:
@@ -67,7 +67,7 @@ class UsageReader:
         if all(name not in event or null in event for name, null in _TELLING.items()):
             return
         lines = (line[5:].strip() for line in event.splitlines() if line.startswith(b"data:"))
-        value = _parse(b"\n".join(lines))
+        value = read_json(b"\n".join(lines))
         self._take(value)
         if not self.refusals and isinstance(value, dict):
             refusal = ProviderChunks().find_refusal(value)
@@ -98,10 +98,3 @@ def describe_usage(answer: dict[str, Any] | None) -> dict[str, int] | None:
 
 def _may_tell(text: bytes) -> bool:
     return _USAGE in text or _ERROR in text  # of every piece of a stream, so that no loop is made for it
-
-
-def _parse(text: bytes) -> Any:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return None

@@ -9,6 +9,7 @@ from refold.core.messages.file_operations import COMMON_TOOLS, find_files
 from refold.core.messages.message import Message, ToolCall
 from refold.core.messages.text_cutting import cut_words
 from refold.core.messages.transcript import parse_arguments
+from refold.core.outputs.patterns import read_pattern
 
 VALUE_CHARS: Final = 60
 """Characters of one argument in a call: enough for a name or a short phrase."""
@@ -162,71 +163,17 @@ def _find_extent(arguments: Mapping[str, Any]) -> str:
 
 # -- what it changed ----------------------------------------------------------------------------------------
 
-_LOOKS: Final = (
-    "get|list|search|find|read|fetch|lookup|look|query|show|view|describe|check(?!_(?:in|out)(?:_|$))|calculate"
-    "|think|load|count|retrieve|inspect|track|browse|(?:details?|status|info|history|policy)$"
-)
-_MAKES: Final = (
-    "create|update(?!_plan$)|delete|remove|cancel|send|modify|change|set|add|insert|apply|push|publish|deploy"
-    "|submit|approve|reject|close|merge|revoke|grant|assign|upload|terminate|restart|rollback|drop|reset|enable"
-    "|disable|rename|invite|confirm|pay|buy|purchase|patch|scale|destroy"
-)
-"""Verbs of tools and programs; by `update_plan` agents note what they will do."""
-_ALSO_NOUNS: Final = "refund|return|exchange|transfer|book|ship|post|charge|schedule|reserve|replace|release"
-_VERB: Final = re.compile(
-    rf"(?:^|_)(?:(?P<looks>(?:{_LOOKS})(?!(?:_[a-z]{{1,20}})?_(?:and|or)_(?:{_MAKES}|{_ALSO_NOUNS})|_\w{{1,40}}_into_))|(?P<makes>{_MAKES}|(?:{_ALSO_NOUNS})(?!\w{{0,80}}_(?:{_LOOKS})$)))(?=_|$)"
-)
+_VERB: Final = read_pattern("verb")
 """The first verb in the name of a tool."""
-_SHOWS: Final = (
-    "get|list|ls|describe|logs?|show|view|status|diff|plan|explain|top|history|inspect|search|help"
-)
-_SERVICES: Final = (
-    "kubectl|oc|helm|terraform|tofu|pulumi|aws|az|gcloud|gh|glab|heroku|flyctl|vercel|netlify|systemctl|argocd"
-    "|stripe|bd|jira"
-)
-_OPERATES: Final = (
-    f"{_MAKES}|refund|start|stop|upgrade|install|uninstall|undo|drain|cordon|taint|annotate|edit|comment|review"
-    "|reopen|put|rm|mv|cp|sync|import|restore|reboot|attach|detach|associate|promote|resume|suspend|label|expose"
-)
-_NAMES_PLACE: Final = (
-    "-[nCcRgp]|--(?:namespace|context|kube-?context|kubeconfig|profile|region|project|repo|cluster)"
-)
-"""Options whose value names where something is done; the value itself says nothing of what is done."""
-_PLACE: Final = re.compile(rf" (?:{_NAMES_PLACE})[ =]\S{{1,80}}")
-_SQL: Final = (
-    r"(?i:insert into|delete from|update [\w.\"`]{1,80} set|merge into|truncate|(?:create|drop|alter) "
-    r"(?:table|view|index|database|schema|user|role))\b"
-)
-_CHANGE: Final = re.compile(
-    r"(?:^(?:\w{0,40}_)?|[;&|=] {0,3}|\b(?:sudo|-l?c|ssh \S{1,80}) )[\[('\" ]{0,3}(?:"
-    r"git(?: -\S{1,60}(?: [^\s-]\S{0,120})?){0,2} push\b"
-    r"|(?:docker|podman|npm|pnpm|yarn|cargo|poetry|twine|make|just)(?: (?:compose|run|image))?"
-    r" (?:push|publish|upload|deploy|release)\b"
-    rf"|(?:{_SERVICES})(?:\(\w{{1,20}}=[\['\"]{{0,2}}|[ ,'\"]{{1,4}})"
-    rf"(?:(?:{_NAMES_PLACE}) [^\s;&|]{{1,80}} "
-    rf"|(?!(?:{_SHOWS})\b|(?:{_NAMES_PLACE}) )[^\s;&|]{{1,80}} ){{0,4}}?"
-    rf"(?:\w{{1,20}}:)?(?:{_OPERATES})(?=[ :'\"-]|$)"
-    r"|curl [^;&|]{0,100}?(?:-X|--request) ?(?:POST|PUT|PATCH|DELETE)\b"
-    rf"|(?:psql|mysql|mariadb|sqlite3|duckdb|bq|sqlcmd)\b[^;&|]{{0,100}}?['\"] {{0,3}}{_SQL}|{_SQL})"
-    r"|(?:^|\b(?:args|action|operation|op|subcommand)=)[\['\"]{0,2}"
-    rf"(?:{_MAKES}|{_ALSO_NOUNS})\b(?=$|['\"),]| [^-])"
-    r"|\bmethod=(?:POST|PUT|PATCH|DELETE)\b"
-)
+_PLACE: Final = read_pattern("place")
+_CHANGE: Final = read_pattern("change")
 """A command, a statement or a request that changes what others see too, where one may begin; a commit stays
 in its repository, which tells of it."""
-_CHANGES_NOTHING: Final = re.compile(
-    r"(?:edit|write|read|remove) [^\s(=]{1,400}(?: |:|$)|insert into \S{1,400} \(\d{1,9} line"
-    r"|.{0,400}(?:--dry-run|--help|dry_run=True)"
-)
+_CHANGES_NOTHING: Final = read_pattern("changes_nothing")
 """Work on files, which has a list of its own, and what only shows what would be done."""
 
 
-_SHELL_LOOKS: Final = re.compile(
-    r"(cd \S{1,200} && |)(?:(?:cat|sed -n|nl|head|tail|less|ls|tree|find|grep|rg|ag|wc|pwd|which|stat"
-    r"|journalctl|read|git (?:grep|log|show|status|diff|blame|ls-files))(?!\S)|(?:Grep|Glob|LS)\("
-    r"|(?:kubectl|docker|systemctl|helm) (?:\S{1,80} ){0,4}?"
-    r"(?:get|describe|top|logs|ps|status|images|list)(?!\S))"
-)
+_SHELL_LOOKS: Final = read_pattern("shell_looks")
 _WRITES: Final = re.compile(r"&&|;|(?<!2)>(?!&)|-delete\b|-exec\b|\btee\b|\bxargs\b")
 """What a command that begins by looking may do behind it."""
 

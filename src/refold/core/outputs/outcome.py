@@ -14,13 +14,13 @@ from refold.core.outputs.actions import judge_action, shows_content
 from refold.core.outputs.json_plan import STATE_KEYS, JsonPlan, parse_json
 from refold.core.outputs.kinds import Kind, drop_numbers, recognise_kind
 from refold.core.outputs.line_plan import count_lines
+from refold.core.outputs.patterns import read_pattern
 from refold.core.outputs.rank_code import find_first_signature, is_numbered
 from refold.core.outputs.rank_diffs import count_changes
 from refold.core.outputs.rank_lists import BORDERS, TELL_ROWS
 from refold.core.outputs.trouble import (
     ASSERTION,
     COMMIT,
-    COMMITTED,
     FAILED_TEST,
     HARMLESS,
     TEST_SUMMARY,
@@ -61,11 +61,7 @@ _NO_RESULT: Final = re.compile(r"\A(?:ok|success) true, |\A\d{1,9} lines: ")
 _NAME: Final = re.compile(r"\w{1,60}")
 """What may be the name of a field."""
 _ROWS: Final = re.compile(r"\d{1,9} rows(?:, \d{1,9} unlike the others)?(?=:| of )")
-TURN: Final = re.compile(
-    r"\b(?:unfortunately|not|cannot|can't|couldn't|wasn't|declined|rejected|denied|refused|failed|error|unable"
-    r"|waiting|awaiting|pending|requires|(?:success|ok)\W{1,3}false)(?:_\w{1,40})?\b",
-    re.IGNORECASE,
-)
+TURN: Final = read_pattern("turn", re.IGNORECASE)
 """A word by which a sentence says that something was not done, or not yet."""
 _RUNS: Final = frozenset({"log", "other", "tests"})
 """Kinds that a program printed about its own run; in others the word error is content."""
@@ -81,20 +77,9 @@ _WROTE: Final = re.compile(
 
 REFUSAL_LINES: Final = 3
 """Lines of an output that only says that nothing came of an action; more of them report of several things."""
-_REFUSED_DATA: Final = re.compile(
-    r"(?:\w{0,40}error(?:s|message|_message)?\b(?! (?:0|false)\b)|iserror true"
-    r"|(?:success|ok|accepted|approved) (?:false|0)\b"
-    r"|(?:status|state|result|code) (?:fail|error|reject|denied|declin|refus|invalid|\w{0,40}not_"
-    r"|[45]\d\d\b))",
-    re.IGNORECASE,
-)
+_REFUSED_DATA: Final = read_pattern("refused_data", re.IGNORECASE)
 """What is told of data that say that nothing was changed; the state comes first."""
-_REFUSED_CHANGE: Final = re.compile(
-    r"[^.:]{0,80}\b(?:(?:could not|cannot|can['’]t|couldn['’]t) be|(?:was|were|has been|have been)"
-    r" (?:declined|rejected|denied|refused|blocked)"
-    r"|(?:is|are|was|were) not (?:allowed|permitted|available|possible|supported|eligible|enough|valid))\b",
-    re.IGNORECASE,
-)
+_REFUSED_CHANGE: Final = read_pattern("refused_change", re.IGNORECASE)
 """A sentence that says that something was not changed; of what was looked up it tells how it is."""
 _SEARCHES: Final = re.compile(r"(?:cd \S{1,200} && )?(?:[efz]?grep|rg|ag|git grep)(?!\S)")
 """Programs whose exit code of 1 says that they found nothing."""
@@ -105,28 +90,14 @@ _CHOSEN: Final = re.compile(r'"="([^"]{1,400})"')
 """How Claude Code tells what the user answered: `"Which one?"="The first"`."""
 _TOOLS: Final = ("read ", "Grep(", "Glob(", "LS(")
 """What is told of tools that show files; a shell has other words for it."""
-_NOT_FOUND: Final = re.compile(
-    r"(?:\S{1,80}: ){1,3}(?:.{0,200}: )?(?:No such file or directory|Permission denied|(?:Is|Not) a directory"
-    r"|(?:command )?not found(?:: \S{1,80})?|cannot (?:access|open|stat|remove|create)\b.{0,200})$"
-    r"|Error from server \("
-)
+_NOT_FOUND: Final = read_pattern("not_found")
 """How a shell and its programs say that they found nothing of that name."""
-_STATED: Final = re.compile(
-    r"\A(?:(?:success|ok) false, |status (?:error|failed|failure), |(?:error|message) (?!from\b)(?=\S)"
-    r"|error: ){1,3}",
-    re.IGNORECASE,
-)
+_STATED: Final = read_pattern("stated", re.IGNORECASE)
 """What says no more than the word failed before it."""
 
-_LANDED: Final = re.compile(
-    rf"{COMMITTED}"
-    r"|[ *+]{0,4}(?:[0-9a-f]{7,40}\.{2,3}[0-9a-f]{7,40}|\[new (?:branch|tag)\])\s{1,20}\S{1,200} {1,4}-> "
-)
+_LANDED: Final = read_pattern("landed")
 """How `git` says what was committed or pushed."""
-_GIT_NOISE: Final = re.compile(
-    r"\s{0,4}(?:nothing to commit|On branch |Your branch |HEAD detached|\d{1,6} files? changed|remote:|To \S"
-    r"|(?:create|delete) mode |rename |rewrite |branch '|\(use \"git )"
-)
+_GIT_NOISE: Final = read_pattern("git_noise")
 """What it says beside that, and `git status` behind it: "nothing to commit" tells no failure then."""
 
 

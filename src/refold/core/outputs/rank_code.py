@@ -6,17 +6,11 @@ from itertools import chain, pairwise
 from typing import Final
 
 from refold.core.outputs.line_plan import LazyPlaces, LinePlan, end_places, has_share, mix_places
+from refold.core.outputs.patterns import read_pattern
 
 LINE_NUMBER: Final = re.compile(r" {0,8}(\d{1,7})(?:\t|→|: | ?\| ?|:(?=\t)|  |$)")
 """What `cat -n`, `nl` and the readers of agents put before a line."""
-_SIGNATURE: Final = re.compile(
-    r"\s{0,40}(?:(?:export|default|public|private|protected|static|final|abstract|async|pub(?:\(\w{1,20}\))?|unsafe"
-    r"|extern|const|inline|virtual|override|open|internal|sealed|data|partial)\s{1,4}){0,5}"
-    r"(?:def|class|func|fn|function|interface|struct|enum|trait|impl|module|defmodule|defp|defmacro|namespace|type"
-    r"|record|object|union|describe|it|test|resource|schema)[ (]\S"
-    r"|\s{0,8}(?:export )?(?:const|let|var) \w{1,80} = (?:async )?"
-    r"(?:\((?:[^()]{0,200}\) ?(?:=>|:)|$)|function)"
-)
+_SIGNATURE: Final = read_pattern("signature")
 _IMPORT: Final = re.compile(
     r"(?:import|from|#include|use|using|require|package|alias|source) ?\S|const \w{1,60} = require"
 )
@@ -26,12 +20,7 @@ _HAS_WORD: Final = re.compile(r"\w{2}")
 _FIRST_WORD: Final = re.compile(r"\s{1,40}([a-z]{2,12})\b")
 _SIGNATURE_WORDS: Final = frozenset(re.findall(r"[a-z]{2,12}", re.sub(r"\\\w", "", _SIGNATURE.pattern)))
 """Words with which an indented signature begins; few lines have one, which is found out faster."""
-_STATEMENT: Final = re.compile(
-    r"\s{0,80}(?:(?:if|for|while|return|else|elif|try|except|raise|with|end|do|case|switch|break|continue|yield"
-    r"|await|import|from|assert|pass|let|var|const|print)\b|self\.|this\.|@\w|#|//|/\*|\*|</?\w|>>> "
-    r"|\"\"\"|''')"
-    r"|\s{0,80}[\w.\[\]'\"]{1,80}(?:: [\w\[\], |.]{1,60})? [+\-*/|]?= \S|\s{2,80}\S"
-)
+_STATEMENT: Final = read_pattern("statement")
 _STATEMENT_ENDS: Final = ("{", "}", "(", ")", ";", ":", ",", "[", "]", "=", "\\")
 _REMARK_END: Final = re.compile(r"\S \[[^\]\n]{1,80}\]$")
 """The end of a line in which a program says how far it is: `Still creating... [10s elapsed]`."""

@@ -11,6 +11,7 @@ from itertools import chain, groupby, islice
 from typing import Final
 
 from refold.core.outputs.line_plan import Describe, LinePlan, end_places, has_share, mix_places
+from refold.core.outputs.patterns import read_pattern
 from refold.core.outputs.trouble import (
     ASSERTION,
     FAILED_TEST,
@@ -47,11 +48,7 @@ TIMED_LINE: Final = re.compile(
 )
 _LOG_LINE: Final = re.compile(rf"{TIMED_LINE.pattern}|.{{0,80}}\b(?:{'|'.join(_LEVELS)})\b")
 _LABEL: Final = re.compile(r"\s{0,40}[A-Z][\w ./()-]{0,40}: {0,40}\S")
-_DIAGNOSIS: Final = re.compile(
-    r"(?:\S{1,250}?[:(]\d{1,7}(?:[:,]\d{1,7})?\)?: ?(?:fatal )?|(?:npm )?|\s{1,8}\d{1,7}:\d{1,7}\s{1,8})"
-    r"(?:error|warn(?:ing)?|note|info)(?:\[\w{1,20}\])?[: ](?! ?=)"
-    r"|\S{1,250}?:\d{1,7}:\d{1,7}: .{1,300} \[(?:Error|Warning)(?:/[\w@/-]{1,80})?\]$"  # eslint
-)
+_DIAGNOSIS: Final = read_pattern("diagnosis")
 
 # -- logs ---------------------------------------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ from itertools import pairwise
 from typing import Final
 
 from refold.core.outputs.line_plan import has_share
+from refold.core.outputs.patterns import read_pattern
 
 READ_CHARS: Final = 400
 """Characters of a line that are read to classify it: levels, names and messages stand at its start."""
@@ -20,25 +21,9 @@ LEAST_TESTS: Final = 8
 """Lines of a test run that was cut off; in fewer nothing needs to be left out."""
 
 _ESCAPE: Final = re.compile(r"\x1b\[[0-9;?]{0,32}[A-Za-z]")
-STRONG: Final = re.compile(
-    r"\b(?:ERROR|FATAL|CRITICAL|SEVERE|PANIC|FAILED|FAILURE|FAIL|EXCEPTION|Killed|panicked|fatal)\b"
-    r"|\b(?:error|panic|exception)(?:\[\w{1,20}\]| [A-Z]{1,6}\d{1,6})?:(?!:)"  # rustc, tsc, MSVC
-    r"|^(?:npm (?:ERR!|error) |error [A-Z\"]|\s{1,8}\d{1,7}:\d{1,7}\s{1,8}error\s)"  # npm, yarn, eslint
-    r"|\b(?:level|severity)\"?[:=] ?\"?(?i:error|fatal|critical)\b"
-    r"|(?:Error|Exception)(?:\b(?!\w)|:)(?!\()"
-    r"|\b(?:Error|Exception)\("
-    r"|^\s{0,20}(?:Caused by:|Traceback \(most)"
-    r"|[:=] ?\"?(?i:failed|failure|crashed|unhealthy)\b"  # a state, as in `Active: failed`
-    r"|\b(?i:command not found|no such file|permission denied|segmentation fault|connection refused"
-    r"|core dumped|undefined reference|unhandled|uncaught|syntax error)\b"
-)
+STRONG: Final = read_pattern("strong")
 """Words that nearly always tell of a failure. A false match only keeps a line that another could have had."""
-WEAK: Final = re.compile(
-    r"\b(?:(?i:warn(?:ing)?s?|failed|failures?|cannot|could not|unable to|denied|refused|timed out|timeout"
-    r"|not found|invalid|unexpected|missing|deprecated|errors?))\b"
-    r"(?!\.[a-z]{1,5}\b|(?<=/error)/|(?<=/errors)/)|Warning\b"
-    r"|\b(?:will|must) be (?:destroyed|replaced)\b"  # terraform
-)
+WEAK: Final = read_pattern("weak")
 """Words that often tell of trouble; not as parts of a path, as in `lib/error/error.ex`."""
 _ODD_LETTERS: Final = ("i\u0307", "ı", "ſ")
 """Letters, in small ones, that a pattern takes for others."""
@@ -56,28 +41,16 @@ _WEAK_PARTS: Final = (
     *("be destroyed", "be replaced"),
 )
 """Parts of which every match of the pattern has one, in small letters: ten times as fast to look for."""
-_HARMLESS: Final = re.compile(
-    r"\b(?i:(?:0|no|without) (?:errors?|failures?|failed|warnings?)|(?:errors?|failures?|warnings?)[:=] ?0\b)"
-    r"|\"(?i:errors?|exceptions?)\" ?: ?(?:null|false|\"\"|0\b|\[\]|\{\})"
-)
+_HARMLESS: Final = read_pattern("harmless")
 _COUNTED: Final = re.compile(
     r"(?i)(?:errors?|failures?|failed)[:=] ?[1-9]|\b[1-9]\d{0,6} (?:error|fail)|<<< F"
 )
 """What happened beside what did not: `Failures: 1, Errors: 0`."""
-COMMITTED: Final = r"\[[\w./-]{1,80}(?: \([\w -]{1,30}\))? [0-9a-f]{7,40}\] "
-"""How `git commit` says what it made."""
-COMMIT: Final = re.compile(
-    r"[*|\\/ ]{0,12}(?=[a-f]{0,39}\d)(?=\d{0,39}[a-f])[0-9a-f]{7,40}"
-    rf" (?!\W?(?:[A-Z]{{4,9}}\b(?! ->)|error|fatal|panic))|{COMMITTED}"
-)
+COMMIT: Final = read_pattern("commit")
 """A line of `git log` or `git commit`: its subject may name a fault, but none happened now."""
 _LOG: Final = re.compile(r"^commit [0-9a-f]{40}\b", re.MULTILINE)
 """The head of a commit; its message is indented below."""
-_REPORT: Final = re.compile(
-    r"(?:#\d{1,5} )?\W{0,2}(?:\d[\d:.,TZ/ -]{5,30}[\])]?\s{1,4})?\W{0,2}"
-    r"(?:ERROR|FATAL|CRITICAL|FAIL|FAILED|error|fatal|panic)\b(?:\[E\d{4}\])?[:\] ]"  # docker: `#12 `
-    r"|\s{0,4}# \w{1,80}\.\S{1,200} (?:will be (?:created|destroyed|updated in-place)|must be replaced)$"
-)
+_REPORT: Final = read_pattern("report")
 _REPORT_PARTS: Final = ("ERROR", "FATAL", "CRITICAL", "FAIL", "error", "fatal", "panic", "ll be ", "st be ")
 NO_FAILURE: Final = re.compile(r"(?i)\bwarn(?:ing)?s?\b|deprecated|\b(?:will|must) be (?:destroyed|replaced)")
 """A line that warns, or says what would be done: nothing has failed yet."""
@@ -157,10 +130,7 @@ _NOTEBOOK_HEADER: Final = re.compile(r"(\w{1,80}) {2,80}Traceback \(most recent 
 """The head of a trace in a notebook, with the name of the exception."""
 _PYTHON_FRAME: Final = re.compile(r'\s{1,44}(?:[|+] {1,8})?File "([^"\n]{1,300})", line \d')
 _STACK_FRAME: Final = re.compile(r"\s{1,40}at [^\n]{1,300}(?::(?:line )?\d{1,7}|\))$")
-_LIBRARY: Final = re.compile(
-    r"site-packages|dist-packages|lib/python\d|<frozen |<string>|node_modules|node:internal|\(internal/"
-    r"|\bat (?:java|javax|jdk|sun|org\.junit|scala)\.|java\.base/|/rustc/|/usr/local/go/"
-)
+_LIBRARY: Final = read_pattern("library")
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,57 +207,16 @@ def _sort_frames(lines: Sequence[str], frames: list[range]) -> tuple[range, ...]
 
 # -- test runs ----------------------------------------------------------------------------------------------
 
-TEST_SUMMARY: Final = re.compile(
-    r"=*\s{0,4}(?:\d{1,7} (?:failed|passed|error|skipped|deselected|xfailed|xpassed|warning|subtests)s?\b"
-    r".{0,200}"
-    r"|no tests ran\b.{0,60}) in [\d.:]{1,12} ?s"  # pytest
-    r"|no tests ran in \d|\d{1,7} (?:failed|passed)(?:, \d{1,7} [a-z]{1,20}){0,6}$"
-    r"|Ran \d{1,7} tests? in \d"  # unittest, django
-    r"|FAILED \((?:failures|errors|skipped|expected failures|unexpected successes)="
-    r"|OK(?: \([a-z =\d,]{1,120}\))?$|=* {0,2}tests finished: \d"
-    r"|(?:Tests|Test Suites|Test Files):? {1,12}\d"  # jest, vitest
-    r"|Tests run: \d"  # JUnit
-    r"|test result: (?:ok|FAILED)\."  # cargo
-    r"|\d{1,7} (?:tests?|doctests?|properties|examples?), (?:\d{1,7} (?:tests?|doctests?|properties), ){0,2}"
-    r"\d{1,7} failures?"  # ExUnit, RSpec
-    r"|(?:ok|FAIL)\s{1,8}\S{1,200}\s{1,8}(?:\d[\d.]{0,10}s|\(cached\)|\[build failed\])"  # go
-    r"|\s{0,4}\d{1,7} (?:passing|failing|pending)\b"  # mocha
-    r"|\s{0,4}Executed \d{1,7} (?:out of \d{1,7} )?tests?[:,] "  # bazel, swift
-)
+TEST_SUMMARY: Final = read_pattern("test_summary")
 """The line with which a test runner ends, matched at its start."""
 _SUMMARY_START: Final = re.compile(r"=*\s{0,4}(?:\d|tests f|no t|Exec)|[nRFOTto]")
 """With what each of them begins; most lines do not, which is found out faster."""
-_TIMED_TEST: Final = r"\S.{0,300} \[(?:< )?\d[\w ]{0,20}\]$"
-FAILED_TEST: Final = re.compile(
-    r"(?:FAILED|ERROR|XPASS) \S{1,300}(?:::| - |$)"  # pytest
-    r"|(?:FAIL|ERROR): \S"  # unittest
-    r"|_{4,80} (?:ERROR \w{1,20} )?.{1,200} _{4,80}$"
-    r"|\s{0,20}--- FAIL: |FAIL\s\S{1,200}(?:\s|$)"  # go, jest
-    r"|\s{0,20}[●✕✖✗×✘] "
-    r"|test \S{1,200} \.\.\. FAILED|---- \S{1,200} stdout ----"  # cargo
-    r"|\s{1,20}\d{1,4}\) \S"  # ExUnit, mocha, RSpec
-    r"|.{1,300} \.\.\. (?:FAIL|ERROR|failed)$"
-    r"|\S{1,300}(?:\s{1,200}\S{1,200}){0,3}\s{1,200}(?:FAILED|ERROR|TIMEOUT)(?:\s{1,40}\[| in \d|$)"  # bazel
-    rf"|\s{{2,4}}Failed {_TIMED_TEST}|Test Case '.{{1,200}}' failed"  # dotnet, swift
-)
+FAILED_TEST: Final = read_pattern("failed_test")
 """A line that names a test that failed."""
-PASSED_TEST: Final = re.compile(
-    r".{1,300} \.\.\. (?:ok|skipped\b.{0,200}|passed|ignored)$"
-    r"|(?!\S{0,250}?:\d{1,7}:|[^\s/]{0,60}/\S{0,250}:\s)"  # a search hit
-    r"\S{1,300}(?:\s{1,200}\S{1,200}){0,3}\s{1,200}(?:PASSED|SKIPPED)\b"
-    r"|\s{0,20}(?:--- PASS: |=== (?:RUN|CONT|PAUSE) |PASS\b|[✓✔√◇] )"
-    rf"|\s{{2,4}}Passed {_TIMED_TEST}|Test Case '.{{1,200}}' (?:passed|skipped|started)"
-    r"|\S{1,300}\.\w{1,5} [.sxX]{1,400}\s{1,80}\[ {0,3}\d{1,3}%\]"
-    r"|[.sx]{10,400}(?:\s{1,80}\[ {0,3}\d{1,3}%\])?$"
-)
+PASSED_TEST: Final = read_pattern("passed_test")
 """A line that names a test that passed, or shows nothing but dots."""
 _PASSED_PARTS: Final = (" ... ", "PASS", "SKIP", "=== ", "%]", "✓ ", "✔ ", "√ ", "◇ ", "Passed ", "Test Case")
-ASSERTION: Final = re.compile(
-    r"E  {2,20}\S|>  {2,40}\S|\s{0,20}(?:AssertionError|assertion .{0,40}failed|left: |right: |code: )"
-    r"|\s{0,20}(?:Expected|Received|Actual|expected|actual|got|want|Difference)\b.{0,60}[:=]"
-    r"|\S{1,300}:\d{1,7}: (?:\w{1,80}(?:Error|Exception|Exit|Warning)\b|in \S|AssertionError)"
-    r"|\s{0,20}\S{1,200}_test\.go:\d{1,7}: |\s{0,20}thread '.{1,200}' panicked at"
-)
+ASSERTION: Final = read_pattern("assertion")
 """A line that says what an assertion found."""
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from refold.core.messages.quick_init import quick_init
+from refold.core.outputs.patterns import read_pattern
 from refold.core.outputs.rank_runs import TIMED_LINE
 
 VALUE_CHARS: Final = 120
@@ -32,23 +33,11 @@ _EXIT_LINE: Final = (
 _TAG: Final = re.compile(rf"{_VALUE_TAG}|{_PART_TAG}")
 _FIRST_LINE: Final = re.compile(rf"\s{{0,{GAP_CHARS}}}(?:{_EXIT_LINE})(?:\r?\n|$)")
 _LAST_LINE: Final = re.compile(rf"\n(?:{_EXIT_LINE})\s{{0,{GAP_CHARS}}}$")
-_EXIT_CODE: Final = re.compile(
-    r"<(?:returncode|return_code|exit_?code)>\s{0,4}(-?\d{1,9})"
-    r"|(?i:\b(?:exit(?:ed with)?|return) (?:code|status):? ?(-?\d{1,9}))|\[exit (-?\d{1,9})\]"
-    r"|(?i:\bexited with (-?\d{1,9}))"
-)
+_EXIT_CODE: Final = read_pattern("exit_code")
 _FAILED_STATUS: Final = re.compile(r"<status>\s{0,4}(?i:error|failed|failure)\s{0,4}<")
-_STOP: Final = re.compile(
-    r"\s{0,8}(?:The (?:last |previous )?(?:command|process|tool call) "
-    r"(?:<command>.{0,4000}?</command> |`[^`\n]{0,400}` )?|Command )"
-    r"((?:timed out|(?:has been|was) (?:killed|terminated|interrupted|aborted))\b[^\n]{0,160})",
-    re.DOTALL,
-)
+_STOP: Final = read_pattern("stop", re.DOTALL)
 """How a harness says that it ended a program; what the program had printed stands behind it."""
-_NOT_RUN: Final = re.compile(
-    r"\s{0,8}((?:Please always provide EXACTLY ONE action|No (?:action|command|tool call) was found)"
-    r"\b[^\n]{0,160})"
-)
+_NOT_RUN: Final = read_pattern("not_run")
 """How it says that it ran nothing."""
 _NOTICE: Final = re.compile(r"<warning>[^<]{0,2000}</warning>\n?")
 """What a harness says about a long output; a marker says the same in fewer words."""

@@ -1,0 +1,24 @@
+"""Patterns by name, from the file `data/patterns.txt` of a package; its first lines explain the file."""
+
+import re
+from functools import cache
+from pkgutil import get_data
+
+
+@cache
+def _read_alternatives(package: str) -> dict[str, str]:
+    """Return what each name of the file stands for."""
+    text = (get_data(package, "data/patterns.txt") or b"").decode()
+    sections = (section.split("\n") for section in text.split("\n== ")[1:])
+    return {
+        name: "|".join(line for line in lines if line and not line.startswith("# ")).replace("|  ", "")
+        for name, *lines in sections
+    }
+
+
+def read_pattern(name: str, flags: int = 0, *, package: str = __package__) -> re.Pattern[str]:
+    """Compile a pattern; the names of others in it are replaced by these."""
+    known, text = _read_alternatives(package), f"{{{name}}}"
+    while text != (text := re.sub(r"\{([a-z_]+)\}", lambda found: known[found[1]], text)):
+        pass
+    return re.compile(text, flags)

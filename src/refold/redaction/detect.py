@@ -11,37 +11,29 @@ from binascii import a2b_base64
 from bisect import bisect, bisect_left
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from itertools import accumulate, pairwise
 from pkgutil import get_data
 from string import ascii_lowercase, ascii_uppercase, digits
 from typing import Any, Final, NamedTuple
 
+from refold.core.outputs.patterns import read_pattern
 from refold.errors import RefoldError, install_hint
 from refold.redaction.secret_shapes import RANDOM_BITS, Secret, entropy, find_shapes
 
+_read: Final = partial(read_pattern, package=__package__)
 _SHORTEST: Final = 6
 """Characters; nothing shorter is taken for a secret. Shorter words with a digit are mostly names (`v1.2`)."""
 _RUN: Final = re.compile(r"[A-Za-z0-9_-]*+")
-_REST: Final = re.compile(
-    r"\r?\n[ \t]{0,40}((?=[a-z0-9_-]{0,200}[A-Z])(?=[A-Z0-9_-]{0,200}[a-z])"
-    r"[A-Za-z0-9_-]{12,200}+)(?=[\s\"'`]|$)"
-)
+_REST: Final = _read("rest")
 """The rest of a key that a narrow screen broke, alone in the next line; a commit or an id has no capitals."""
 
-_LETTERS: Final = re.compile(
-    r"(?<![A-Za-z0-9_])hf_(?=[a-z]{0,33}[A-Z])(?=[A-Z]{0,33}[a-z])[A-Za-z]{34}(?![A-Za-z0-9_])"
-)
+_LETTERS: Final = _read("letters")
 _LETTERS_LIMIT: Final = 4.0
 """Entropy of a key of letters alone, which no other rule takes for random, in bits a character."""
 
-_ASSIGNED: Final = re.compile(
-    r"\w{0,40}+(?<![Nn]ame)(?:\\{0,8}[\"'`]\]?)?[ \t]{0,16}(?:=>|:=|={1,3}|!==?|:)[ \t]{0,16}@?(?:"
-    r"(?P<quote>[\"'`])(?P<quoted>(?:(?!(?P=quote))[^\\\n]|\\[^\n]){6,200})(?P=quote)"
-    r"|(?P<escaped>\\{1,8}[\"'])(?P<inside>[^\"'\\\n]{6,200})(?P=escaped)"
-    r"|(?P<bare>[^\s\"'`,;<>(){}\[\]\\]{10,200}))"
-)
+_ASSIGNED: Final = _read("assigned")
 """An assignment behind a name, such as `= "value"`, but not of a name: `secretName`. Every repetition is
 bounded, so that no text is slow."""
 _VARIABLE: Final = re.compile(r"[A-Za-z_]+[0-9]{0,3}[:.]?")
@@ -49,10 +41,7 @@ _ID_BEFORE: Final = re.compile(r"(?i)id\\{0,8}[\"']?\s{0,4}[:=]\s{0,4}\\{0,8}\Z"
 _BEARER: Final = re.compile(r"(?i:\b(?:bearer|basic))[ \t]{1,4}([A-Za-z0-9._~+/=-]{16,})")
 _AUTH_LINE: Final = re.compile(r"_(?:authToken|auth|password)=[ \t]{0,4}([A-Za-z0-9+/=_.-]{16,})")
 _QUOTED: Final = re.compile(r"""(["'`])([A-Za-z0-9+/_=-]{24,200})\1""")
-_PLACEHOLDER: Final = re.compile(
-    r"(?i)your|example|placeholder|change_?me|dummy|sample|insert|replace|redacted|x{4}|\*{3}|\.{3}|%[sd]\b|%\w+%"
-    r"|[<>{}$()\s]"
-)
+_PLACEHOLDER: Final = _read("placeholder")
 _DIGIT: Final = re.compile(r"[0-9]")
 _LETTER: Final = re.compile(r"[^\W\d_]")
 _CODED: Final = re.compile(r"(?<![A-Za-z0-9+/])((?:[A-Za-z0-9+/]{4}){6,}+)[A-Za-z0-9+/]{0,3}={0,2}")

@@ -8,8 +8,11 @@ placeholder. Ids, commits and digests have no such words around them.
 import re
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 from math import log2
 from typing import Final, NamedTuple
+
+from refold.core.outputs.patterns import read_pattern
 
 
 class Secret(NamedTuple):
@@ -20,99 +23,42 @@ class Secret(NamedTuple):
     kind: str
 
 
-_MADE_UP: Final = re.compile(
-    r"(?i)^(?:pass(?:word|wd)?|secret|token|user(?:name)?|changeme|example|your\b.*|x{3,}|\*{3,}|\.{3,}|none|null"
-    r"|redacted.*)$|[<>{}$]|%\(|(?-i:%[sd])(?![A-Za-z0-9])|\.\.\.|\[redacted"
-)
+_read: Final = partial(read_pattern, package=__package__)
+_MADE_UP: Final = _read("made_up")
 """Not a secret, although it is where one would be: a placeholder, a variable, what was redacted already."""
-_ADDRESS: Final = re.compile(
-    r"(?<![A-Za-z0-9+.-])[A-Za-z][A-Za-z0-9+.-]{1,20}://[^\s/@:\"'<>]{0,100}:([^\s/@\"'<>]{3,200})@"
-)
-_PROSE: Final = re.compile(
-    r"(?i)\b(?:pass(?:word|phrase|code)|pass phrase|passwort|kennwort|mot de passe|contraseña|senha)\b"
-    r"[^\n:=\"'`“]{0,40}?\s(?:is|was|are|ist|war|est|es|é)[ \t]{1,4}\\{0,8}[\"'`“]?([^\s\"'`“”\\<>]{6,100})"
-)
+_ADDRESS: Final = _read("address")
+_PROSE: Final = _read("prose")
 _OPTION: Final = re.compile(r"(?<!\S)(?:-u|--user)[ =]{1,2}[\"']?[^\s:\"']{1,64}:([^\s\"'@\\<>]{4,100})")
-_NO_VALUE: Final = (
-    r"[/.~\[]|id=|[0-9]{1,9}[,:][A-Za-z]{1,20}="
-    r"|(?-i:[A-Z][A-Z0-9]{0,20}(?:_[A-Z0-9]{1,20}){1,6})(?![^\s\"'\]])"
-)
-"""A path, the id of a secret of docker, a count of tests (`PASS=10,FAIL=2`), a name (`OAUTH2_TOKEN`)."""
-_VALUE: Final = rf"[\"']?(?!{_NO_VALUE})([^\s\"'`\\<>;&|()]{{6,200}}+)(?!\()"
-_NAMED_OPTION: Final = re.compile(
-    r"(?i)(?<!\S)--(?:[a-z0-9]{1,20}-){0,3}(?:password|passwd|token|secret|api-?key|access-?key)"
-    rf"[ =]{{1,2}}{_VALUE}"
-)
-_LOGIN: Final = re.compile(
-    rf"\b(?:sshpass[ \t]{{1,4}}-p[ \t]?|mysql(?:dump|admin)?\b[^\n|;&]{{0,100}}?[ \t]-p"
-    rf"|docker[ \t]{{1,4}}login\b[^\n|;&]{{0,100}}?[ \t]-p[ \t]){_VALUE}"
-)
-_VARIABLE: Final = re.compile(
-    rf"(?<![A-Za-z0-9_])[A-Z0-9_]{{0,60}}(?:PASSWORD|PASSWD|PASS|SECRET|TOKEN)={_VALUE}"
-)
+_NAMED_OPTION: Final = _read("named_option")
+_LOGIN: Final = _read("login")
+_VARIABLE: Final = _read("variable")
 """A variable of the environment: no code stands there, so that also a short or regular value is a secret."""
-_SETTING: Final = re.compile(
-    r"(?m)(?:(?<![A-Za-z0-9_.])[A-Z0-9_]{0,60}(?:PASSWORD|PASSWD)="
-    r"|^(?:[ \t]{0,40}[A-Z0-9])?[A-Z0-9_]{0,60}(?:PASSWORD|PASSWD):[ \t]{1,8}"
-    r"|^[a-z0-9_.-]{0,60}(?:password|passwd)=(?!\S{0,102};))"
-    rf"(?:[\"'](?=[^\s\"']{{7,101}}[\"']))?(?!{_NO_VALUE})([A-Za-z][^\s\"'`\\<>;&|(){{}}\[\],.]{{6,100}}+)(?=[\"']?;?(?:\s|$))"
-)
+_SETTING: Final = _read("setting")
 """A password without a digit, where only settings stand: in a variable of the environment, or in a file of
 settings at the beginning of a line. Indented, a bare `PASSWORD:` may be code, and so may `password=word;`."""
-_JSON_PASSWORD: Final = re.compile(
-    r"(?i)(?:password|passwd)\\{0,8}[\"'][ \t]{0,8}:[ \t]{0,8}\\{0,8}[\"'](?=[A-Za-z-]{0,99}[!@#%^*+?~])"
-    r"(?![A-Za-z-]{1,99}[?*][\\\"']|#[a-z-]{1,99}[\\\"'])([A-Za-z!@#%^*+?~-]{8,100})(?=\\{0,8}[\"'])"
-)
+_JSON_PASSWORD: Final = _read("json_password")
 """The same in JSON, where a mark tells it from a name; `Kennwort*` is a label, `#login-field` a selector."""
-_PGPASS: Final = re.compile(
-    r"(?m)^(?:[A-Za-z0-9.-]{1,253}|\*):(?:54[0-9]{2}|6432|6543|\*):(?:[A-Za-z_*][^\s:]{0,62}:){2}((?:[^\s:\\]|\\.){4,100})$"
-)
+_PGPASS: Final = _read("pgpass")
 """A line of PostgreSQL's file of passwords: host, port, database, user; `app.log:5432:12:30:45.1` is none."""
-_HASH: Final = re.compile(
-    r"\$(?:2[abxy]?\$[0-9]{2}\$[./A-Za-z0-9]{53}"
-    r"|(?:1|5|6|apr1)\$(?:rounds=[0-9]{1,9}\$)?[./A-Za-z0-9]{1,16}\$"
-    r"(?:[./A-Za-z0-9]{22}|[./A-Za-z0-9]{43}|[./A-Za-z0-9]{86})(?![./A-Za-z0-9])"
-    r"|y\$[./A-Za-z0-9]{1,20}\$[./A-Za-z0-9]{1,86}\$[./A-Za-z0-9]{43}"
-    r"|argon2(?:id|i|d)\$v=[0-9]{1,3}\$m=[0-9]{1,9},t=[0-9]{1,9},p=[0-9]{1,9}\$[A-Za-z0-9+/]{8,100}\$[A-Za-z0-9+/]{16,200})"
-    r"|(?:pbkdf2_sha[0-9]{1,3}|scrypt|SCRAM-SHA-256)\$[0-9]{1,9}[$:][^\s$:\"']{1,64}\$[A-Za-z0-9+/=:$]{20,200}"
-    r"|(?:pbkdf2:[a-z0-9]{1,10}(?::[0-9]{1,9})?|scrypt(?::[0-9]{1,9}){3})\$[A-Za-z0-9]{1,64}\$[0-9a-f]{32,128}"
-    r"|\$(?:pbkdf2(?:-sha[0-9]{1,3})?\$[0-9]{1,9}|(?:scrypt|bcrypt-sha256)\$[a-z0-9,=]{1,60})"
-    r"\$[./+A-Za-z0-9]{1,90}\$[./+A-Za-z0-9]{20,90}"
-    r"|\{(?:SSHA(?:256|512)?|SMD5)\}[A-Za-z0-9+/=]{20,120}|\{(?:SHA|MD5)\}[A-Za-z0-9+/]{22,27}="
-)
+_HASH: Final = _read("hash")
 """The hash of a password: whoever has it tries words until one fits."""
 _HASH_HINTS: Final = ("$1$", "$2", "$5$", "$6$", "$y$", "$a", "pbkdf2", "crypt", "scram-", "{s", "{md5}")
-_LINE: Final = re.compile(
-    r"(?im)^[ \t]{0,40}(?:-[ \t]{1,4})?[\w.-]{0,40}(?:password|passwd):[ \t]{1,8}(?!pass|pwd)"
-    r"([^\s\"'`,;<>(){}\[\]\\]{6,100})[ \t\r]*$"
-)
-_ELEMENT: Final = re.compile(
-    r"(?i)<[\w.:-]{0,40}(?:password|passphrase|secret|token|api-?key)>([^\s<>]{6,400})</"
-)
+_LINE: Final = _read("line")
+_ELEMENT: Final = _read("element")
 _SIGNATURE: Final = re.compile(r"[?&](?:sig|X-(?:Amz|Goog)-Signature)=([A-Za-z0-9%+/_-]{32,600})")
 _NETRC: Final = re.compile(r"\blogin[ \t]{1,8}\S{1,100}\s{1,8}password[ \t]{1,8}([^\s\"'\\<>]{4,100})")
-_PHRASE: Final = re.compile(
-    r"(?i)pass_?phrase[\"']?[ \t]{0,8}[:=][ \t]{0,8}[\"']?((?:[A-Za-z]{3,20}-){2,9}[A-Za-z]{3,20})"
-)
+_PHRASE: Final = _read("phrase")
 _COOKIE: Final = re.compile(r"(?i)\bcookie[\"']?[:=][ \t]{0,4}([^\n]{8,4000})")
 _PAIR: Final = re.compile(r"[\w.-]{1,64}=([A-Za-z0-9%+/=_.~-]{16,1000})")
-_TOKEN: Final = re.compile(
-    r"(?i)(?<![A-Za-z0-9])(?:token|secret|credentials?)[\"']?[ \t]{0,8}[:=][ \t]{0,8}[\"']?"
-    r"([A-Za-z0-9+/=_-]{24,400})"
-)
+_TOKEN: Final = _read("token")
 _PREFIXED: Final = (
     ("aws-access-key", re.compile(r"(?<![A-Za-z0-9])(?:AKIA|ASIA|ABIA|ACCA)[A-Z2-7]{16}(?![A-Za-z0-9])")),
     ("google-key", re.compile(r"(?<![A-Za-z0-9])AIza[A-Za-z0-9_-]{35}(?![A-Za-z0-9_-])")),
     ("gitlab-token", re.compile(r"(?<![A-Za-z0-9])gl(?:pat|dt|rt|ptt|cbt)-[A-Za-z0-9_-]{20,64}")),
 )
-_AWS: Final = re.compile(
-    r"(?i)secret_?(?:access_?)?key[\"']?[ \t]{0,8}[:=][ \t]{0,8}[\"']?([A-Za-z0-9+/]{40})(?![A-Za-z0-9+/])"
-)
+_AWS: Final = _read("aws")
 """Amazon's secret keys have 40 characters; they may begin with a slash, as a path does."""
-_CARD: Final = re.compile(
-    r"(?<![\d.-])(?:[3-6]\d{3}([ -])\d{4}\1\d{4}\1\d{4}|3[47]\d{2}([ -])\d{6}\2\d{5}|[3-6]\d{12,18})"
-    r"(?![\d.-]|\w)"
-)
+_CARD: Final = _read("card")
 _ISSUED: Final = re.compile(r"4|5[1-5]|2[2-7]|3[47]|6(?:011|5)")
 _PAYS: Final = re.compile(r"(?i)card|visa|master|amex|credit|debit|payment|karte|carte|tarjeta|\bpan\b")
 _NEAR: Final = 80
@@ -145,10 +91,7 @@ _WITHOUT_DIGIT: Final[tuple[tuple[re.Pattern[str], tuple[str, ...]], ...]] = (
     (_PGPASS, (":54", ":6432:", ":6543:", ":*:")),
 )
 """The same for passwords that need no digit."""
-_NO_PASSWORD: Final = re.compile(
-    r"(?i)pass|pwd|example|your|change|dummy|test|value|string|required|optional|undefined|default|placeholder"
-    r"|replace|abled$|unknown|missing|not.?set|invalid|incorrect|wrong|reset|credential|kennwort|^postgres$|^SecretStr$"
-)
+_NO_PASSWORD: Final = _read("no_password")
 """A name or a description in place of a password."""
 _NAMES: Final = ("token", "secret", "credential")
 _TRAILING: Final = ".,;:!?)]}\"'`”"

@@ -18,11 +18,11 @@ from pkgutil import get_data
 from string import ascii_lowercase, ascii_uppercase, digits
 from typing import Any, Final, NamedTuple
 
-from refold.core.outputs.patterns import read_pattern
 from refold.errors import RefoldError, install_hint
+from refold.patterns import read_pattern
 from refold.redaction.secret_shapes import RANDOM_BITS, Secret, entropy, find_shapes
 
-_read: Final = partial(read_pattern, package=__package__)
+_read: Final = partial(read_pattern, __package__)
 _SHORTEST: Final = 6
 """Characters; nothing shorter is taken for a secret. Shorter words with a digit are mostly names (`v1.2`)."""
 _RUN: Final = re.compile(r"[A-Za-z0-9_-]*+")

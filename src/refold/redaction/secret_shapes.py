@@ -12,7 +12,7 @@ from functools import partial
 from math import log2
 from typing import Final, NamedTuple
 
-from refold.core.outputs.patterns import read_pattern
+from refold.patterns import read_pattern
 
 
 class Secret(NamedTuple):
@@ -23,7 +23,7 @@ class Secret(NamedTuple):
     kind: str
 
 
-_read: Final = partial(read_pattern, package=__package__)
+_read: Final = partial(read_pattern, __package__)
 _MADE_UP: Final = _read("made_up")
 """Not a secret, although it is where one would be: a placeholder, a variable, what was redacted already."""
 _ADDRESS: Final = _read("address")

@@ -18,6 +18,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 from refold.core.messages.message import EMPTY, Message, Text, ToolCall, ToolResult
 from refold.core.messages.short_repr import short_repr
 from refold.core.messages.text_cutting import first_line
+from refold.patterns import read_pattern
 
 Kind: TypeAlias = Literal["read", "modified"]
 
@@ -289,10 +290,7 @@ def _keep_paths(values: Any) -> list[str]:
 _RESULT_CHARS: Final = 400
 """Characters of the first line of a result that are read: a tool says at once that it failed."""
 _FAILED_STATES: Final = frozenset({"false", "error", "failed", "failure", "rejected", "denied", "cancelled"})
-_NAMED: Final = re.compile(
-    r"(?<!\w)['\"`“「][^'\"`”」]{1,400}['\"`”」](?!\w)|(?<!\S)[^\s/\\]{0,200}[/\\]\S{0,399}[^\s;,.]"
-    r"|\b[A-Za-z0-9_][A-Za-z0-9_.-]{0,80}\.\w{1,8}\b"
-)
+_NAMED: Final = read_pattern(__package__, "named")
 """Quotes and paths: their words tell nothing of the edit."""
 
 

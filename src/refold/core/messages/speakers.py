@@ -11,38 +11,15 @@ from collections.abc import Mapping, Sequence
 from typing import Final, Literal, TypeAlias
 
 from refold.core.messages.message import Message, Text
+from refold.patterns import read_pattern
 
 Speaker: TypeAlias = Literal["user", "assistant", "tool", "system", "summary"]
 
 # Beginnings that agents such as SWE-agent, OpenHands, Cline, Roo, aider and Claude Code write.
 # A pattern too many hides a person's request, one too few takes a tool output for a request.
-_PROGRAM_TEXT: Final = re.compile(
-    r"\s{0,20}(?:<(?:returncode|output|observation|tool_response|tool_result|function_results?|stdout|stderr"
-    r"|bash-std(?:out|err)|local-command-std(?:out|err)|local-command-caveat|task-notification"
-    r"|environment_details|tool_use_error)\b[^>\n]{0,200}>"
-    r"|(?:observation|(?:tool output|tool result|command output|execution result)s?)(?: \([^)\n]{0,80}\))?:"
-    r"|\[(?:tool result|command output|request interrupted)\b"
-    # Cline and Roo report what a person answers, or says when they refuse, in the same way. They name a tool:
-    # `[Expected] Result:` and `[test_login] Result:` stand in a person's report.
-    r"|\[(?!attempt_comp|ask_followup|plan_mode|act_mode)(?:\w{3,60} for '[^\0]{0,300}?'|(?:access|apply"
-    r"|browser|codebase|condense|delete|edit|execute|fetch|generate|insert|list|load|new|read|replace|report|run|search"
-    r"|summarize|switch|update|use|web|write)_\w{2,50}(?: (?:to|in) [^\]\n]{1,300})?)\]\s{0,3}result:"
-    r"[ \t]{0,3}(?:\n(?!the user denied this operation and provided)|\Z)|execution result of \["
-    r"|i have \*added these files to the chat\* so you can\b|# \d{1,3} search/replace blocks? failed to match"
-    r"|here are (?:summaries of some files present in my git repo|some read only files, provided for your)"
-    r"|the (?:last|previous) command <command>"
-    r"|please always provide exactly one [^\n]{1,60}\bfound \d"
-    r"|\[error\] you did not use a tool\b"
-    r"|(?:error: )?(?:your|the) (?:last |previous )?(?:output|response|reply|answer|message|action) (?:was|is"
-    r"|could|can) ?not (?:be )?(?:properly |correctly )?(?:formatted|parsed)\b"
-    r"|no (?:valid )?(?:tool calls?|actions?|commands?|code blocks?) (?:was|were) found in\b)",
-    re.IGNORECASE,
-)
+_PROGRAM_TEXT: Final = read_pattern(__package__, "program_text", re.IGNORECASE)
 """Beginnings of messages in which an agent reports an output, or corrects the model, as the user."""
-_ADDED_TAG: Final = re.compile(
-    r"<(system-reminder|command-message|command-name|command-args|local-command-stdout|environment_context"
-    r"|user_instructions|ide_opened_file|ide_selection|environment_details)>"
-)
+_ADDED_TAG: Final = read_pattern(__package__, "added_tag")
 """How blocks begin that programs add to a user's message; such a block may hold a whole file."""
 _LEFT_OUT: Final = re.compile(r"\[(?:image|file) [^\]\n]{0,200}was here; left out to make room\]")
 """The marks that a fold leaves for pictures and files."""

@@ -23,16 +23,12 @@ from refold.core.messages.message import (
 )
 from refold.core.messages.message_text import arguments_text, visible_text
 from refold.core.messages.text_cutting import middle_out
+from refold.patterns import read_pattern
 
 Layout = Callable[[int, Message], str]
 """A layout: from a message's position and the message to a block of text."""
 
-_TAGS: Final = re.compile(
-    r"[<\uff1c](?=[\s\u200b-\u200f\u2060]{0,8}[/\uff0f]?[\s\u200b-\u200f\u2060]{0,8}(?:conversation|message"
-    r"|previous-summary|summary|refold-summary|read-files|modified-files|facts|memory|system|assistant|user)\b)"
-    r"|<(?=\|)",
-    re.IGNORECASE,
-)
+_TAGS: Final = read_pattern(__package__, "tags", re.IGNORECASE)
 """Tags of prompts and of ours, wide brackets and unseen characters included, and marks of chat templates."""
 _INSTRUCTION: Final = re.compile(r"\[(?=/?INST\])|<(?=</?SYS>>)")
 """Marks of another chat template, which knows capitals only."""

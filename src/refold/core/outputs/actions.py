@@ -9,7 +9,7 @@ from refold.core.messages.file_operations import COMMON_TOOLS, find_files
 from refold.core.messages.message import Message, ToolCall
 from refold.core.messages.text_cutting import cut_words
 from refold.core.messages.transcript import parse_arguments
-from refold.core.outputs.patterns import read_pattern
+from refold.patterns import read_pattern
 
 VALUE_CHARS: Final = 60
 """Characters of one argument in a call: enough for a name or a short phrase."""
@@ -163,17 +163,17 @@ def _find_extent(arguments: Mapping[str, Any]) -> str:
 
 # -- what it changed ----------------------------------------------------------------------------------------
 
-_VERB: Final = read_pattern("verb")
+_VERB: Final = read_pattern(__package__, "verb")
 """The first verb in the name of a tool."""
-_PLACE: Final = read_pattern("place")
-_CHANGE: Final = read_pattern("change")
+_PLACE: Final = read_pattern(__package__, "place")
+_CHANGE: Final = read_pattern(__package__, "change")
 """A command, a statement or a request that changes what others see too, where one may begin; a commit stays
 in its repository, which tells of it."""
-_CHANGES_NOTHING: Final = read_pattern("changes_nothing")
+_CHANGES_NOTHING: Final = read_pattern(__package__, "changes_nothing")
 """Work on files, which has a list of its own, and what only shows what would be done."""
 
 
-_SHELL_LOOKS: Final = read_pattern("shell_looks")
+_SHELL_LOOKS: Final = read_pattern(__package__, "shell_looks")
 _WRITES: Final = re.compile(r"&&|;|(?<!2)>(?!&)|-delete\b|-exec\b|\btee\b|\bxargs\b")
 """What a command that begins by looking may do behind it."""
 

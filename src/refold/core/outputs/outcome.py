@@ -14,7 +14,6 @@ from refold.core.outputs.actions import judge_action, shows_content
 from refold.core.outputs.json_plan import STATE_KEYS, JsonPlan, parse_json
 from refold.core.outputs.kinds import Kind, drop_numbers, recognise_kind
 from refold.core.outputs.line_plan import count_lines
-from refold.core.outputs.patterns import read_pattern
 from refold.core.outputs.rank_code import find_first_signature, is_numbered
 from refold.core.outputs.rank_diffs import count_changes
 from refold.core.outputs.rank_lists import BORDERS, TELL_ROWS
@@ -40,6 +39,7 @@ from refold.core.outputs.wrappers import (
     unwrap_blocks,
     unwrap_streams,
 )
+from refold.patterns import read_pattern
 
 FIRST_LINES: Final = 16
 LAST_LINES: Final = 32
@@ -61,7 +61,7 @@ _NO_RESULT: Final = re.compile(r"\A(?:ok|success) true, |\A\d{1,9} lines: ")
 _NAME: Final = re.compile(r"\w{1,60}")
 """What may be the name of a field."""
 _ROWS: Final = re.compile(r"\d{1,9} rows(?:, \d{1,9} unlike the others)?(?=:| of )")
-TURN: Final = read_pattern("turn", re.IGNORECASE)
+TURN: Final = read_pattern(__package__, "turn", re.IGNORECASE)
 """A word by which a sentence says that something was not done, or not yet."""
 _RUNS: Final = frozenset({"log", "other", "tests"})
 """Kinds that a program printed about its own run; in others the word error is content."""
@@ -77,9 +77,9 @@ _WROTE: Final = re.compile(
 
 REFUSAL_LINES: Final = 3
 """Lines of an output that only says that nothing came of an action; more of them report of several things."""
-_REFUSED_DATA: Final = read_pattern("refused_data", re.IGNORECASE)
+_REFUSED_DATA: Final = read_pattern(__package__, "refused_data", re.IGNORECASE)
 """What is told of data that say that nothing was changed; the state comes first."""
-_REFUSED_CHANGE: Final = read_pattern("refused_change", re.IGNORECASE)
+_REFUSED_CHANGE: Final = read_pattern(__package__, "refused_change", re.IGNORECASE)
 """A sentence that says that something was not changed; of what was looked up it tells how it is."""
 _SEARCHES: Final = re.compile(r"(?:cd \S{1,200} && )?(?:[efz]?grep|rg|ag|git grep)(?!\S)")
 """Programs whose exit code of 1 says that they found nothing."""
@@ -90,14 +90,14 @@ _CHOSEN: Final = re.compile(r'"="([^"]{1,400})"')
 """How Claude Code tells what the user answered: `"Which one?"="The first"`."""
 _TOOLS: Final = ("read ", "Grep(", "Glob(", "LS(")
 """What is told of tools that show files; a shell has other words for it."""
-_NOT_FOUND: Final = read_pattern("not_found")
+_NOT_FOUND: Final = read_pattern(__package__, "not_found")
 """How a shell and its programs say that they found nothing of that name."""
-_STATED: Final = read_pattern("stated", re.IGNORECASE)
+_STATED: Final = read_pattern(__package__, "stated", re.IGNORECASE)
 """What says no more than the word failed before it."""
 
-_LANDED: Final = read_pattern("landed")
+_LANDED: Final = read_pattern(__package__, "landed")
 """How `git` says what was committed or pushed."""
-_GIT_NOISE: Final = read_pattern("git_noise")
+_GIT_NOISE: Final = read_pattern(__package__, "git_noise")
 """What it says beside that, and `git status` behind it: "nothing to commit" tells no failure then."""
 
 

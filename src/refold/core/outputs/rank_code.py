@@ -6,11 +6,11 @@ from itertools import chain, pairwise
 from typing import Final
 
 from refold.core.outputs.line_plan import LazyPlaces, LinePlan, end_places, has_share, mix_places
-from refold.core.outputs.patterns import read_pattern
+from refold.patterns import read_pattern
 
 LINE_NUMBER: Final = re.compile(r" {0,8}(\d{1,7})(?:\t|→|: | ?\| ?|:(?=\t)|  |$)")
 """What `cat -n`, `nl` and the readers of agents put before a line."""
-_SIGNATURE: Final = read_pattern("signature")
+_SIGNATURE: Final = read_pattern(__package__, "signature")
 _IMPORT: Final = re.compile(
     r"(?:import|from|#include|use|using|require|package|alias|source) ?\S|const \w{1,60} = require"
 )
@@ -20,7 +20,7 @@ _HAS_WORD: Final = re.compile(r"\w{2}")
 _FIRST_WORD: Final = re.compile(r"\s{1,40}([a-z]{2,12})\b")
 _SIGNATURE_WORDS: Final = frozenset(re.findall(r"[a-z]{2,12}", re.sub(r"\\\w", "", _SIGNATURE.pattern)))
 """Words with which an indented signature begins; few lines have one, which is found out faster."""
-_STATEMENT: Final = read_pattern("statement")
+_STATEMENT: Final = read_pattern(__package__, "statement")
 _STATEMENT_ENDS: Final = ("{", "}", "(", ")", ";", ":", ",", "[", "]", "=", "\\")
 _REMARK_END: Final = re.compile(r"\S \[[^\]\n]{1,80}\]$")
 """The end of a line in which a program says how far it is: `Still creating... [10s elapsed]`."""

@@ -11,7 +11,6 @@ from itertools import chain, groupby, islice
 from typing import Final
 
 from refold.core.outputs.line_plan import Describe, LinePlan, end_places, has_share, mix_places
-from refold.core.outputs.patterns import read_pattern
 from refold.core.outputs.trouble import (
     ASSERTION,
     FAILED_TEST,
@@ -26,6 +25,7 @@ from refold.core.outputs.trouble import (
     is_test_run,
     plain_line,
 )
+from refold.patterns import read_pattern
 
 FIRST_FAILURES: Final = 3
 """Failures from each end of a log that come before everything else; more would push out the context."""
@@ -48,7 +48,7 @@ TIMED_LINE: Final = re.compile(
 )
 _LOG_LINE: Final = re.compile(rf"{TIMED_LINE.pattern}|.{{0,80}}\b(?:{'|'.join(_LEVELS)})\b")
 _LABEL: Final = re.compile(r"\s{0,40}[A-Z][\w ./()-]{0,40}: {0,40}\S")
-_DIAGNOSIS: Final = read_pattern("diagnosis")
+_DIAGNOSIS: Final = read_pattern(__package__, "diagnosis")
 
 # -- logs ---------------------------------------------------------------------------------------------------
 

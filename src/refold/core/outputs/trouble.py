@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import Final
 
 from refold.core.outputs.line_plan import has_share
-from refold.core.outputs.patterns import read_pattern
+from refold.patterns import read_pattern
 
 READ_CHARS: Final = 400
 """Characters of a line that are read to classify it: levels, names and messages stand at its start."""
@@ -21,9 +21,9 @@ LEAST_TESTS: Final = 8
 """Lines of a test run that was cut off; in fewer nothing needs to be left out."""
 
 _ESCAPE: Final = re.compile(r"\x1b\[[0-9;?]{0,32}[A-Za-z]")
-STRONG: Final = read_pattern("strong")
+STRONG: Final = read_pattern(__package__, "strong")
 """Words that nearly always tell of a failure. A false match only keeps a line that another could have had."""
-WEAK: Final = read_pattern("weak")
+WEAK: Final = read_pattern(__package__, "weak")
 """Words that often tell of trouble; not as parts of a path, as in `lib/error/error.ex`."""
 _ODD_LETTERS: Final = ("i\u0307", "ı", "ſ")
 """Letters, in small ones, that a pattern takes for others."""
@@ -41,16 +41,16 @@ _WEAK_PARTS: Final = (
     *("be destroyed", "be replaced"),
 )
 """Parts of which every match of the pattern has one, in small letters: ten times as fast to look for."""
-_HARMLESS: Final = read_pattern("harmless")
+_HARMLESS: Final = read_pattern(__package__, "harmless")
 _COUNTED: Final = re.compile(
     r"(?i)(?:errors?|failures?|failed)[:=] ?[1-9]|\b[1-9]\d{0,6} (?:error|fail)|<<< F"
 )
 """What happened beside what did not: `Failures: 1, Errors: 0`."""
-COMMIT: Final = read_pattern("commit")
+COMMIT: Final = read_pattern(__package__, "commit")
 """A line of `git log` or `git commit`: its subject may name a fault, but none happened now."""
 _LOG: Final = re.compile(r"^commit [0-9a-f]{40}\b", re.MULTILINE)
 """The head of a commit; its message is indented below."""
-_REPORT: Final = read_pattern("report")
+_REPORT: Final = read_pattern(__package__, "report")
 _REPORT_PARTS: Final = ("ERROR", "FATAL", "CRITICAL", "FAIL", "error", "fatal", "panic", "ll be ", "st be ")
 NO_FAILURE: Final = re.compile(r"(?i)\bwarn(?:ing)?s?\b|deprecated|\b(?:will|must) be (?:destroyed|replaced)")
 """A line that warns, or says what would be done: nothing has failed yet."""
@@ -130,7 +130,7 @@ _NOTEBOOK_HEADER: Final = re.compile(r"(\w{1,80}) {2,80}Traceback \(most recent 
 """The head of a trace in a notebook, with the name of the exception."""
 _PYTHON_FRAME: Final = re.compile(r'\s{1,44}(?:[|+] {1,8})?File "([^"\n]{1,300})", line \d')
 _STACK_FRAME: Final = re.compile(r"\s{1,40}at [^\n]{1,300}(?::(?:line )?\d{1,7}|\))$")
-_LIBRARY: Final = read_pattern("library")
+_LIBRARY: Final = read_pattern(__package__, "library")
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,16 +207,16 @@ def _sort_frames(lines: Sequence[str], frames: list[range]) -> tuple[range, ...]
 
 # -- test runs ----------------------------------------------------------------------------------------------
 
-TEST_SUMMARY: Final = read_pattern("test_summary")
+TEST_SUMMARY: Final = read_pattern(__package__, "test_summary")
 """The line with which a test runner ends, matched at its start."""
 _SUMMARY_START: Final = re.compile(r"=*\s{0,4}(?:\d|tests f|no t|Exec)|[nRFOTto]")
 """With what each of them begins; most lines do not, which is found out faster."""
-FAILED_TEST: Final = read_pattern("failed_test")
+FAILED_TEST: Final = read_pattern(__package__, "failed_test")
 """A line that names a test that failed."""
-PASSED_TEST: Final = read_pattern("passed_test")
+PASSED_TEST: Final = read_pattern(__package__, "passed_test")
 """A line that names a test that passed, or shows nothing but dots."""
 _PASSED_PARTS: Final = (" ... ", "PASS", "SKIP", "=== ", "%]", "✓ ", "✔ ", "√ ", "◇ ", "Passed ", "Test Case")
-ASSERTION: Final = read_pattern("assertion")
+ASSERTION: Final = read_pattern(__package__, "assertion")
 """A line that says what an assertion found."""
 
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from refold.core.messages.quick_init import quick_init
-from refold.core.outputs.patterns import read_pattern
 from refold.core.outputs.rank_runs import TIMED_LINE
+from refold.patterns import read_pattern
 
 VALUE_CHARS: Final = 120
 """Characters that a tag with a value may hold, such as `<returncode>1</returncode>`."""
@@ -33,11 +33,11 @@ _EXIT_LINE: Final = (
 _TAG: Final = re.compile(rf"{_VALUE_TAG}|{_PART_TAG}")
 _FIRST_LINE: Final = re.compile(rf"\s{{0,{GAP_CHARS}}}(?:{_EXIT_LINE})(?:\r?\n|$)")
 _LAST_LINE: Final = re.compile(rf"\n(?:{_EXIT_LINE})\s{{0,{GAP_CHARS}}}$")
-_EXIT_CODE: Final = read_pattern("exit_code")
+_EXIT_CODE: Final = read_pattern(__package__, "exit_code")
 _FAILED_STATUS: Final = re.compile(r"<status>\s{0,4}(?i:error|failed|failure)\s{0,4}<")
-_STOP: Final = read_pattern("stop", re.DOTALL)
+_STOP: Final = read_pattern(__package__, "stop", re.DOTALL)
 """How a harness says that it ended a program; what the program had printed stands behind it."""
-_NOT_RUN: Final = read_pattern("not_run")
+_NOT_RUN: Final = read_pattern(__package__, "not_run")
 """How it says that it ran nothing."""
 _NOTICE: Final = re.compile(r"<warning>[^<]{0,2000}</warning>\n?")
 """What a harness says about a long output; a marker says the same in fewer words."""

@@ -11,12 +11,15 @@ from refold.formats.systems.neurolink_list import from_tagged, to_tagged
 from refold.formats.systems.neurolink_tags import has_tags
 from refold.formats.systems.ripple_archive import (
     HISTORY,
+    IN_LOG,
     MANIFEST,
     MESSAGES,
     part_name,
     read_archive,
     write_archive,
 )
+
+__all__ = ["HISTORY", "IN_LOG"]  # besides the names of this module
 
 FORMS: Final = ("ripple", "neurolink")
 DEFAULT_FORM: Final = "ripple"

@@ -13,7 +13,7 @@ from refold.core.models.model_names import parse_model_name
 from refold.core.models.spending_limits import Caps
 from refold.core.models.window_table import Price
 from refold.core.summaries.native import Maker
-from refold.formats.systems.ripple_archive import HISTORY
+from refold.formats.systems.file_forms import HISTORY
 from refold.session.drivers import refuse_question
 
 Background: TypeAlias = bool | Literal["queue"]

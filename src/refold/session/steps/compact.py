@@ -16,7 +16,7 @@ from refold.core.log.view import MessageRange, Replacement, ViewItem
 from refold.core.messages.message import Message
 from refold.errors import Conflict, StoreError
 from refold.formats.shared.summaries import recognise_summary
-from refold.formats.systems.ripple_archive import IN_LOG
+from refold.formats.systems.file_forms import IN_LOG
 from refold.session.drivers import SessionFlow
 from refold.session.events import CompactionFailed, CompactionSkipped, CompactionStart
 from refold.session.state.block_makers import can_ask, find_maker

@@ -16,8 +16,8 @@ def _read_alternatives(package: str) -> dict[str, str]:
     }
 
 
-def read_pattern(name: str, flags: int = 0, *, package: str = __package__) -> re.Pattern[str]:
-    """Compile a pattern; the names of others in it are replaced by these."""
+def read_pattern(package: str, name: str, flags: int = 0) -> re.Pattern[str]:
+    """Compile a pattern of a package; the names of others in it are replaced by these."""
     known, text = _read_alternatives(package), f"{{{name}}}"
     while text != (text := re.sub(r"\{([a-z_]+)\}", lambda found: known[found[1]], text)):
         pass

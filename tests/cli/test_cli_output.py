@@ -12,12 +12,11 @@ from refold.cli.chat.markdown import Blocks
 from refold.cli.commands.recall import cut_snippet
 from refold.cli.exit_status import Refused
 from refold.cli.output.activity import Activity
-from refold.cli.output.costs import format_spent
+from refold.cli.output.costs import format_saving, format_spent
 from refold.cli.output.encoding import dump_lines, dump_list, dumps, to_data
 from refold.cli.output.format_message import message_lines
 from refold.cli.output.log_lines import format_age
 from refold.cli.output.meter import bar, marker, strip
-from refold.cli.output.plans import format_saving
 from refold.cli.output.progress import Progress, progress
 from refold.cli.output.replay import chart, fit_columns, format_money, mark_places
 from refold.cli.output.screen import Screen, find_screen

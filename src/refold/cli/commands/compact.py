@@ -14,10 +14,9 @@ from refold.cli.input import ask
 from refold.cli.input.sources import Source
 from refold.cli.options.common import add_output_options
 from refold.cli.options.conversation import Inputs, add_compaction, add_conversation, read_inputs
-from refold.cli.output.costs import format_spent
+from refold.cli.output.costs import explain_no_change, format_saving, format_spent
 from refold.cli.output.encoding import dump_lines, dump_list, dumps, to_data
 from refold.cli.output.files import back_up, choose_destination, write_result
-from refold.cli.output.plans import explain_no_change, format_saving
 from refold.cli.output.screen import Screen
 
 EXAMPLES: Final = """\

@@ -11,7 +11,7 @@ from refold.cli.output.log_lines import NOTHING_FOLDED, entry_line, short_name
 from refold.cli.output.screen import UNCUT, Screen, Style
 from refold.core.log.entries import bare_name
 from refold.core.log.view import Change, View
-from refold.stores.reading.fold_changes import ChangeReader, Side
+from refold.stores.reading.stored_messages import ChangeReader, Side
 from refold.stores.reading.stored_views import read_view
 
 EXAMPLES: Final = """\

@@ -11,10 +11,9 @@ from refold.cli.input.ask import add_ask_options, choose_answerer, has_answerer
 from refold.cli.options.common import add_output_options
 from refold.cli.options.conversation import Inputs, add_compaction, add_conversation, read_inputs
 from refold.cli.options.knobs import collect_warnings, show_collected
-from refold.cli.output.costs import format_dollars
+from refold.cli.output.costs import EARLY, explain_no_change, format_dollars, format_saving
 from refold.cli.output.encoding import to_data
 from refold.cli.output.meter import COLOURS, strip
-from refold.cli.output.plans import EARLY, explain_no_change, format_saving
 from refold.cli.output.screen import Screen
 from refold.cli.output.text import align_columns
 from refold.clients import is_address

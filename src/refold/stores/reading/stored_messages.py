@@ -1,10 +1,12 @@
-"""Messages of a log as values, and as lines for people."""
+"""Messages of a log as values, as lines for people, and on both sides of what a fold changed."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from refold import formats
-from refold.core.log.entries import Entry
+from refold.core.log.entries import SAID, Entry
+from refold.core.log.view import MessageRange, ViewItem
 from refold.core.messages.message import (
     Document,
     File,
@@ -21,6 +23,7 @@ from refold.core.messages.message import (
 from refold.core.messages.message_text import arguments_text
 from refold.errors import FormatError
 from refold.formats.shared import canonical
+from refold.stores import Place, Store
 
 SplitLines: TypeAlias = Callable[[str], Sequence[str]]
 """Splits a text into lines, and makes them fit for where they are shown."""
@@ -84,3 +87,41 @@ def first_words(message: Message, enough: int = 400, split: SplitLines = str.spl
         if sum(map(len, words)) > enough:
             break
     return " ".join(words)
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """A message on one side of a change."""
+
+    fold: str
+    """The fold that inserted it; "" for one that was said."""
+    number: int
+    """Its number, or its place among the messages of its fold."""
+    message: Message
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeReader:
+    """Reads the messages of a view's pieces from the store."""
+
+    store: Store
+    session: str
+    place: Place
+    folds: Mapping[str, Entry]
+
+    def read(self, pieces: Iterable[ViewItem]) -> Iterator[Side]:
+        """Yield the messages of some pieces."""
+        for piece in pieces:
+            if isinstance(piece, MessageRange):
+                first, last = piece.first, piece.last
+                for entry in self.store.read(self.session, self.place, kinds=SAID, first=first, last=last):
+                    yield Side("", entry.said, parse_entry(entry))
+            else:
+                yield Side(piece.fold, piece.place, read_inserted(self.folds[piece.fold], piece.place))
+
+
+def read_inserted(fold: Entry, place: int) -> Message:
+    """Return one of the messages that a fold inserted."""
+    value = fold.value["messages"][place]
+    wire = "refold" if "message" in value else str(fold.beside.get("format", formats.DEFAULT))
+    return parse_stored(value["message" if "message" in value else "wire"], wire)

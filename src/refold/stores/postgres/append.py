@@ -20,6 +20,7 @@ from refold.stores.postgres.changes import TELL, tell_values
 from refold.stores.postgres.connections import Connection
 from refold.stores.postgres.log import NOW, parse_head_row, read_head
 from refold.stores.postgres.search import insert_words
+from refold.stores.postgres.statements import read_statement
 from refold.stores.text import encode_text, name_hash
 
 _BATCH_ROWS: Final = 1000
@@ -27,22 +28,9 @@ _BATCH_CHARACTERS: Final = 16 << 20
 """Size of one statement: far below the server's limit of a gigabyte, and bounded memory here."""
 
 # %b sends lists in binary; as text every quote of a body would be escaped once more, which takes seconds
-_ENTRIES: Final = """
-    INSERT INTO refold.entries
-        (scope, session, line, batch, seq, name, parent, kind, body, said, text, about, at)
-    SELECT %s, %s, %s, %s, * FROM unnest(%b::bigint[], %b::text[], %b::text[], %b::text[], %b::text[],
-                                         %b::bigint[], %b::bytea[], %b::text[], %b::float8[])
-"""
-_MOVE: Final = f"""
-    UPDATE refold.sessions SET line = %(line)s, seq = %(seq)s, head = %(head)s, said = %(said)s,
-           version = version + 1, last = %(last)s, lines = %(lines)s, batch = %(batch)s, changed = {NOW}
-    WHERE scope = %(scope)s AND id = %(id)s AND version = %(version)s RETURNING {TELL}
-"""  # noqa: S608  # put together of constants
-_BEGIN: Final = f"""
-    INSERT INTO refold.sessions (scope, key, name, batch, created, changed)
-    VALUES (%(scope)s, %(key)s, %(name)s, %(batch)s, {NOW}, {NOW})
-    ON CONFLICT (scope, key) DO NOTHING RETURNING id
-"""  # noqa: S608  # put together of constants
+_ENTRIES: Final = read_statement("entries")
+_MOVE: Final = read_statement("move", NOW=NOW, TELL=TELL)
+_BEGIN: Final = read_statement("begin", NOW=NOW)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from psycopg import sql
 
 from refold.errors import StoreError
 from refold.stores.postgres.connections import Connections
+from refold.stores.postgres.statements import read_statement
 from refold.stores.text import encode_text, name_hash
 
 FindScopes: TypeAlias = Callable[[], Awaitable[Collection[str]]]
@@ -27,16 +28,9 @@ _PROBE_SECONDS: Final = 5.0
 """How long a notice to oneself may take; behind a pooler of transactions it never comes."""
 # As bytes, and not as a number: a note that is damaged must not make an append fail. Ten digits last to 2286.
 _NOW: Final = "convert_to(extract(epoch FROM clock_timestamp())::bigint::text, 'UTF8')"
-TELL: Final = f"""
-    (SELECT pg_notify(%(channel)s, '') FROM refold.notes
-     WHERE scope = %(scope)s AND key = %(listened)s AND value > {_NOW})
-"""  # noqa: S608  # put together of constants
+TELL: Final = read_statement("tell", NOW=_NOW)
 """Part of a statement that sends a notice if somebody listens."""
-_LISTEN: Final = (
-    "INSERT INTO refold.notes (scope, key, name, value) VALUES (%s, %s, %s,"
-    " convert_to((extract(epoch FROM clock_timestamp()) + %s)::bigint::text, 'UTF8'))"
-    " ON CONFLICT (scope, key) DO UPDATE SET value = excluded.value"
-)
+_LISTEN: Final = read_statement("listen")
 
 
 def name_channel(scope: str) -> str:

@@ -15,15 +15,9 @@ from refold.stores.postgres.log import (
     fetch_all,
     parse_entry_row,
 )
+from refold.stores.postgres.statements import read_statement
 
-_ALL: Final = f"""
-    SELECT session, {COLUMNS} FROM (
-        SELECT session, {COLUMNS},
-               sum(octet_length(body)) OVER (ORDER BY session, seq) - octet_length(body) AS before
-        FROM refold.entries WHERE scope = %(scope)s AND (session, seq) > (%(session)s, %(seq)s)
-        ORDER BY session, seq LIMIT {PAGE_ROWS}
-    ) AS page WHERE before < {PAGE_BYTES} ORDER BY session, seq
-"""  # noqa: S608  # put together of constants
+_ALL: Final = read_statement("all", COLUMNS=COLUMNS, PAGE_ROWS=PAGE_ROWS, PAGE_BYTES=PAGE_BYTES)
 
 
 class _End(NamedTuple):

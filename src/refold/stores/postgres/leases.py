@@ -11,28 +11,12 @@ from typing import Any, Final
 from refold.stores import Lease
 from refold.stores.postgres.connections import Connection
 from refold.stores.postgres.log import NOW, decode_damaged_text
+from refold.stores.postgres.statements import read_statement
 from refold.stores.text import encode_text, name_hash
 
-_CLAIM: Final = f"""
-    INSERT INTO refold.leases AS l (scope, key, holder, fence, until)
-    VALUES (%(scope)s, %(key)s, %(holder)s, 1, {NOW} + %(seconds)s)
-    ON CONFLICT (scope, key) DO UPDATE SET
-        fence = l.fence + CASE WHEN %(renew)s AND l.holder = excluded.holder THEN 0 ELSE 1 END,
-        holder = excluded.holder, until = excluded.until
-    WHERE l.holder IS NULL OR l.until <= {NOW} OR (%(renew)s AND l.holder = excluded.holder)
-    RETURNING fence
-"""  # noqa: S608  # put together of constants
-_OLDEST: Final = f"""
-    SELECT q.key, q.name FROM refold.queue AS q
-    WHERE q.scope = %(scope)s AND NOT EXISTS (
-        SELECT FROM refold.leases AS l
-        WHERE l.scope = %(scope)s AND l.key = q.key AND l.holder IS NOT NULL AND l.until > {NOW})
-    ORDER BY q.number LIMIT 1 FOR UPDATE OF q SKIP LOCKED
-"""  # noqa: S608  # put together of constants
-_OFFER: Final = """
-    INSERT INTO refold.queue AS q (scope, key, name) VALUES (%s, %s, %s)
-    ON CONFLICT (scope, key) DO UPDATE SET taken = NULL, number = DEFAULT WHERE q.taken IS NOT NULL
-"""
+_CLAIM: Final = read_statement("claim", NOW=NOW)
+_OLDEST: Final = read_statement("oldest", NOW=NOW)
+_OFFER: Final = read_statement("offer")
 
 
 def claim(

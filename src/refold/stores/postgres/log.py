@@ -11,6 +11,7 @@ from refold.errors import LogCorrupt, SessionNotFound, StoreError
 from refold.stores import START, Head, Located, Place
 from refold.stores.paths import Stretch, split_path
 from refold.stores.postgres.connections import Connection
+from refold.stores.postgres.statements import read_statement
 from refold.stores.text import decode_text, encode_text, name_hash
 
 Row: TypeAlias = tuple[Any, ...]
@@ -24,44 +25,13 @@ PAGE_ROWS: Final = 500
 PAGE_BYTES: Final = 4 << 20
 """Rows and bytes of bodies after which a page ends: bounded memory here and on the server. One
 entry is always read, whatever its size."""
-_PAGE: Final = """
-    SELECT {columns} FROM (
-        SELECT {columns}, sum(octet_length(body)) OVER (ORDER BY seq {order}) - octet_length(body) AS before
-        FROM refold.entries
-        WHERE scope = %(scope)s AND session = %(session)s AND line = %(line)s
-              AND seq > %(after)s AND seq <= %(through)s AND said >= %(first)s{more}
-        ORDER BY seq {order} LIMIT {rows}
-    ) AS page WHERE before < {bytes} ORDER BY seq {order}
-"""
+_PAGE: Final = read_statement("page")
 
-_LOCATE: Final = """
-    SELECT s.name, e.line, e.seq FROM (
-        SELECT DISTINCT ON (session) session, line, seq, at FROM refold.entries
-        WHERE scope = %(scope)s AND name = %(name)s AND kind = 'said' ORDER BY session, seq
-    ) AS e JOIN refold.sessions AS s ON s.scope = %(scope)s AND s.id = e.session
-    ORDER BY e.at DESC, e.session DESC LIMIT %(limit)s
-"""
-MARKS: Final = f"""
-    SELECT {COLUMNS} FROM refold.entries WHERE scope = %(scope)s AND session =
-    (SELECT id FROM refold.sessions WHERE scope = %(scope)s AND key = %(key)s)
-    AND kind = %(kind)s AND kind <> 'said' ORDER BY seq
-"""  # noqa: S608  # constants only
+_LOCATE: Final = read_statement("locate")
+MARKS: Final = read_statement("marks", COLUMNS=COLUMNS)
 
 # the last entry of a line has the highest number of messages, by which there is an index
-BRANCHES: Final = """
-    SELECT l.line, l.parent_line, l.parent_seq, last.seq
-    FROM refold.sessions AS s
-    CROSS JOIN LATERAL (
-        SELECT 0 AS line, 0 AS parent_line, 0::bigint AS parent_seq
-        UNION ALL SELECT line, parent_line, parent_seq FROM refold.lines
-        WHERE scope = s.scope AND session = s.id
-    ) AS l
-    CROSS JOIN LATERAL (
-        SELECT seq FROM refold.entries AS e WHERE e.scope = s.scope AND e.session = s.id AND e.line = l.line
-        ORDER BY e.said DESC, e.seq DESC LIMIT 1
-    ) AS last
-    WHERE s.scope = %(scope)s AND s.key = %(key)s ORDER BY l.line
-"""
+BRANCHES: Final = read_statement("branches")
 
 
 def decode_damaged_text(data: bytes) -> str:

@@ -11,19 +11,14 @@ from psycopg import sql
 from refold.errors import LogTooNew, StoreError
 from refold.stores.migrations import read_migrations
 from refold.stores.postgres.connections import Connection
+from refold.stores.postgres.statements import read_statement
 
 PACKAGE: Final = "refold.stores.postgres"
 _LOCK: Final = 0x7265666F6C64
 """Number of the advisory lock: "refold" in ASCII."""
-_MIGRATIONS: Final = (
-    "CREATE TABLE IF NOT EXISTS refold.migrations"
-    " (version integer PRIMARY KEY, taken timestamptz NOT NULL DEFAULT now())"
-)
+_MIGRATIONS: Final = read_statement("migrations")
 # Not `to_regclass`: it answers from a cache that misses tables made while this process waited for a lock.
-_HAS_TABLES: Final = (
-    "SELECT EXISTS (SELECT FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace"
-    " WHERE n.nspname = 'refold' AND c.relname = 'migrations')"
-)
+_HAS_TABLES: Final = read_statement("has_tables")
 
 
 def migrate(connection: Connection) -> None:

@@ -17,6 +17,7 @@ from psycopg import errors
 
 from refold.stores.postgres.connections import Connection
 from refold.stores.postgres.log import PAGE_BYTES, PAGE_ROWS, Row, decode_damaged_text
+from refold.stores.postgres.statements import read_statement
 from refold.stores.text import separate_words
 from refold.stores.word_index import WORD, split_words
 
@@ -31,45 +32,12 @@ _MOST_ASKED: Final = 64
 _CANDIDATES: Final = 20_000
 """Most entries that are ranked. A chosen bound: a word that more entries have tells little."""
 
-_SEARCH: Final = """
-    SELECT s.name, e.line, e.seq, e.name, e.parent, e.kind, e.body, e.said, e.text, e.about, e.at,
-           hit.words + hit.rank / (hit.rank + 1)
-    FROM (
-        SELECT session, seq, ts_rank(lexemes, %(query)s::tsquery) AS rank,
-               (SELECT count(*) FROM unnest(%(words)s::tsquery[]) AS word WHERE lexemes @@ word) AS words
-        FROM (
-            SELECT session, seq, lexemes FROM refold.words
-            WHERE scope = %(scope)s AND lexemes @@ %(query)s::tsquery
-                  AND (%(key)s::bytea IS NULL
-                       OR session = (SELECT id FROM refold.sessions
-                                     WHERE scope = %(scope)s AND key = %(key)s))
-            LIMIT %(candidates)s
-        ) AS candidate
-        ORDER BY words DESC, rank DESC, session DESC, seq DESC LIMIT %(limit)s
-    ) AS hit
-    JOIN refold.entries AS e ON e.scope = %(scope)s AND e.session = hit.session AND e.seq = hit.seq
-    JOIN refold.sessions AS s ON s.scope = %(scope)s AND s.id = hit.session
-    ORDER BY hit.words DESC, hit.rank DESC, hit.session DESC, hit.seq DESC
-"""
+_SEARCH: Final = read_statement("search")
 
 # An entry that was appended after its session was marked has its words already.
-_WORDS: Final = """
-    INSERT INTO refold.words (scope, session, seq, lexemes)
-    SELECT %s, %s, seq, to_tsvector('refold.words', words)
-    FROM unnest(%b::bigint[], %b::text[]) AS t (seq, words)
-    ON CONFLICT DO NOTHING
-"""
-_MARKED: Final = """
-    SELECT id, reindexed FROM refold.sessions
-    WHERE scope = %(scope)s AND reindexed IS NOT NULL AND (%(key)s::bytea IS NULL OR key = %(key)s)
-    ORDER BY id LIMIT 1
-"""
-_TEXTS: Final = f"""
-    SELECT seq, text FROM (
-        SELECT seq, text, sum(octet_length(text)) OVER (ORDER BY seq) - octet_length(text) AS before
-        FROM refold.entries WHERE scope = %s AND session = %s AND seq > %s ORDER BY seq LIMIT {PAGE_ROWS}
-    ) AS page WHERE before < {PAGE_BYTES} ORDER BY seq
-"""  # noqa: S608  # put together of constants
+_WORDS: Final = read_statement("words")
+_MARKED: Final = read_statement("marked")
+_TEXTS: Final = read_statement("texts", PAGE_ROWS=PAGE_ROWS, PAGE_BYTES=PAGE_BYTES)
 
 
 def index_text(text: str) -> str:

@@ -19,6 +19,7 @@ from refold.core.messages.text_cutting import first_line
 from refold.core.messages.transcript import parse_arguments
 from refold.core.outputs.actions import read_shell_lines
 from refold.core.outputs.outcome import read_outcome
+from refold.patterns import read_pattern
 
 OUTPUT_CHARS: Final = 8_000
 """Characters of one tool result that are read, three quarters from its head; bounds the work."""
@@ -35,18 +36,11 @@ COMMAND_CHARS: Final = 160
 OUTCOME_CHARS: Final = 120
 """Characters that say what came out of it."""
 
-_CHANGES: Final = re.compile(
-    r"(?:(?<![-=<>&])>{1,2} {0,4}|(?:\btee(?: -a)?|\bsed -i\S{0,8} (?:-e )?(?:'[^'\n]{0,400}'"
-    r"|\"[^\"\n]{0,400}\")|\btouch|\bpatch) {1,4})"
-    r"([\w./~-]{2,200})(?![\w./~*?$\[{-])"
-)
+_CHANGES: Final = read_pattern(__package__, "changes")
 _REMOVES: Final = re.compile(r"(?:^|[;&|] {0,4})(?:git )?rm((?: {1,4}[^\s;&|]{1,200}){1,40})", re.MULTILINE)
 _PLAIN_PATH: Final = re.compile(r"[\w./~@+-]{2,200}")
 """A path to the letter, and no pattern of several: `src/*.py` is not the folder `src/`."""
-_READS: Final = re.compile(
-    r"\b(?:cat|head|tail|nl|less|sed -n (?:'[^'\n]{0,400}'|\"[^\"\n]{0,400}\"|[^\s'\"]\S{0,39}))"
-    r"(?: -\S{1,20}(?: \d{1,6}(?= ))?){0,3} {1,4}([\w./~-]{2,200})"
-)
+_READS: Final = read_pattern(__package__, "reads")
 _LIST_MARK: Final = re.compile(r"^\s{0,12}(?:\d{1,6}(?:\t|→|\| ?))?\s{0,12}(?:[-*+]|\d{1,3}[.)])?\s{0,4}")
 """A line number and the mark of a list."""
 _TAGS: Final = re.compile(r"</?(?:returncode|output|stdout|stderr|tool_use_error|observation)\b[^>\n]{0,80}>")
@@ -65,9 +59,7 @@ _COMMANDS, _LOOKUPS = ("command", "operation", "action"), ("read", "view", "get"
 """Arguments by which a tool is only asked for the plan: `task_tracker(command=view, task_list=[])`."""
 _TODO_TEXTS: Final = ("content", "step", "title", "text", "task", "description")
 """Keys under which the items of a plan keep their text."""
-_TODO_LINE: Final = re.compile(
-    r"^[ \t]{0,40}(?:(?:[-*+]|\d{1,3}[.)])[ \t])?\[([^\]\n]{1,20})\][ \t]([^\n]{1,200})", re.MULTILINE
-)
+_TODO_LINE: Final = read_pattern(__package__, "todo_line", re.MULTILINE)
 """An item of a plan that is written as text: `[x] read`, `2. [in_progress] write`."""
 _MARKS: Final = {
     **dict.fromkeys(("", "false", "open"), "pending"),
@@ -77,12 +69,7 @@ _MARKS: Final = {
 }
 """States of a plan by the signs for them. None is a state of check boxes: by those the items of a user's own
 list are known, which no plan replaces."""
-_VALUE: Final = re.compile(
-    r"\d(?<!\w.)[\w.,:%/-]{0,40}(?=((?: (?:to|of|x|×) \d[\w.:%]{0,20})?(?: (?:thousand|million|billion))?)"
-    r"(?P<unit> ?[%€£$]| ?°[CFK]?(?!\w)| o['’]clock\b| (?:(?:business|working|calendar|square|cubic) )?"
-    r"(?!per )(?P<noun>[^\W\d_]{1,14})(?:/[^\W\d_]{1,9})?(?![\w:=(/-]|\.\w| =)(?: (?:19|20)\d\d\b)?)?"
-    r"(?: per (?P<rate>[^\W\d_]{1,14})(?!\w))?)"
-)
+_VALUE: Final = read_pattern(__package__, "value")
 """A word that begins with a digit, and the word behind it, which may be its unit; what stands before it is
 looked at last, which is faster."""
 _PROPOSES: Final = re.compile(r"\b(?:suggest|propos|recommend)\w{0,4}\b[^.!?\n]{0,70}$", re.IGNORECASE)
@@ -91,12 +78,7 @@ _ASSIGNS: Final = (" =", "=", ":", " is", " was", " to", "->", "→")
 """Signs between a name and its value."""
 _PHRASE_END: Final = re.compile(r"(?:\w(?:[\w.'’/\\-]*\w)?[ \t]+){0,5}\w(?:[\w.'’/\\-]*\w)?$")
 """The last words of a text without a stop or a bracket between them; a name has no more."""
-_CLAIM: Final = re.compile(
-    r"\buser(?:['’]s)? (?:\w{1,20} )?(?:requests?|instructions?|orders?|wish|goals?|approval|permission)\b"
-    r"|\buser (?:asks?|asked|wants?|wanted|said|says|told|requested|approved|allowed|confirmed)\b"
-    r"|(?:^|: )A: ",
-    re.IGNORECASE,
-)
+_CLAIM: Final = read_pattern(__package__, "claim", re.IGNORECASE)
 """What an output says of a user, or answers in nobody's name: it would read as if the user had said it."""
 _LEVELS: Final = ("INFO", "DEBUG", "TRACE")
 _ROUTINE: Final = re.compile(rf"\b(?:{'|'.join(_LEVELS)})\b.{{0,2000}}")

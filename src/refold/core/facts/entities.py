@@ -8,6 +8,8 @@ import re
 from functools import lru_cache
 from typing import Final, TypeAlias
 
+from refold.patterns import read_pattern
+
 Entity: TypeAlias = tuple[str, str]
 """A name and its kind."""
 
@@ -17,15 +19,9 @@ _MARKS: Final = ".,;:!?\"'()[]*"
 _LONGEST_RUN: Final = 240
 """Characters between two spaces that are remembered, as many as a name has; bounds what is kept in memory."""
 _URL: Final = re.compile(r"https?://[^\s\"'<>()\[\]{}`\\|^]{4,240}")
-_FILE: Final = re.compile(
-    r"[\w@.-]{0,80}[\w-]\.(?:py|pyi|js|jsx|mjs|ts|tsx|go|rs|java|kt|swift|rb|php|c|h|cc|cpp|hpp|cs|ex|exs|erl|hs|ml|lua"
-    r"|md|rst|json|jsonl|toml|ya?ml|xml|sql|sh|bash|txt|csv|html|css|scss|lock|cfg|ini|env|log|conf|ipynb|pdf|png|jpg"
-    r"|svg|zip|gz|vue|svelte|tf|proto|gradle)"
-)
+_FILE: Final = read_pattern(__package__, "file")
 _PATH: Final = re.compile(r"(?:~|\.{1,2})?/?(?:[\w.@-]{1,100}/){0,20}[\w.@-]{1,100}/?")
-_SCRIPT: Final = re.compile(
-    r"\d{0,7}s/[^/]{1,100}(?:/.{0,200})?|.{0,200}/(?:[pdg]|gp)|\.__.{0,200}|[\w.]{1,100}/\d{1,12}(?:\.\d{1,12})?"
-)
+_SCRIPT: Final = read_pattern(__package__, "script")
 """What looks like a path in `sed -n '/def a/,/super().__init__/p'`, `sed 's/a.b/c/'` and `sum(a/1.25)`."""
 _ROUTE: Final = re.compile(r"/(?:api|v\d{1,2})(?:/[\w-]{1,100}){1,20}/?")
 """A path on a server, as a log of requests names it."""
@@ -34,9 +30,7 @@ _POINTER: Final = re.compile(r'"(?:path|from)" ?: ?"(/[^"\s]{1,240})"')
 _VERSION: Final = re.compile(r"v?\d{1,5}(?:\.\d{1,6}){1,3}(?:[a-z-]{0,6}\d{0,4})?")
 _HASH: Final = re.compile(r"(?=[0-9a-f]{0,39}\d)(?=[0-9a-f]{0,39}[a-f])[0-9a-f]{7,64}")
 _UUID: Final = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
-_TICKET: Final = re.compile(
-    r"[A-Za-z]{2,12}-\d{1,8}|(?=(?:[A-Z-]{0,40}\d){3})[A-Z][A-Z\d]{1,11}(?:-[A-Z\d]{1,12}){1,4}"
-)
+_TICKET: Final = read_pattern(__package__, "ticket")
 """`HARB-412`, and numbers of orders and parts such as `MF-2025-41870` and `PP5-88213-C`."""
 _DATE: Final = re.compile(r"\d{4}-\d\d-\d\d(?:T\d\d)?")
 """A day, or the part of a point in time before its first colon; its numbers name nothing."""
@@ -46,9 +40,7 @@ _NUMBER: Final = re.compile(r"\d{4,12}")
 _NUMBERED: Final = re.compile(r"[A-Za-z_]{1,60}_\d{4,20}")
 """A word with a long number, such as `order_4196779`: the id of one thing."""
 _SNAKE_CASE: Final = re.compile(r"[A-Za-z_]\w{0,80}_\w{0,80}|_[A-Za-z]\w{1,80}")
-_CAMEL_CASE: Final = re.compile(
-    r"[A-Za-z][a-z0-9]{1,40}(?:[A-Z][a-z0-9]{0,40}){1,8}|[A-Z]{2,10}[a-z][A-Za-z0-9]{1,60}"
-)
+_CAMEL_CASE: Final = read_pattern(__package__, "camel_case")
 _CODE: Final = re.compile(r"(?=[A-Z0-9]{0,11}\d)(?=[A-Z0-9]{0,11}[A-Z])[A-Z0-9]{5,12}")
 """A booking code, an order number: capitals and digits mixed."""
 

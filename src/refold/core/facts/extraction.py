@@ -48,6 +48,7 @@ from refold.core.outputs.actions import describe_action, describe_command
 from refold.core.outputs.outcome import read_result
 from refold.core.outputs.trouble import is_failure
 from refold.core.tokens.findings import Findings
+from refold.patterns import read_pattern
 
 TOOL_MESSAGES: Final = 400
 """Newest messages in which tool output is read; older output is hardly used again (decision 0012)."""
@@ -84,10 +85,7 @@ SHORT_ANSWER, LEAST_ANSWER = 24, 8
 """Characters of a sentence that is told only beside a request, and bytes of one that tells nothing."""
 _BOLD: Final = re.compile(r"(?<![\w*/)])\*\*(?=\S)([^*\n]{1,200})(?<=\S)\*\*(?![\w*/(])")
 """A text in bold; `2**10` and `src/**` are none."""
-_DETAILS: Final = re.compile(
-    r"^(?:[ \t]{1,40}(?:[-*+•]|\d{1,3}[.)]) .*|[-*+•] [^\s:][^:\n]{0,40}: [^\n]{1,40}(?<![.!?。]))$",
-    re.MULTILINE,
-)
+_DETAILS: Final = read_pattern(__package__, "details", re.MULTILINE)
 """Lines of a list that say something of another line: those below an item, labels with short values."""
 _ARGUMENT_CHARS: Final = 100_000
 _ARGUMENT_DEPTH: Final = 20
@@ -102,9 +100,7 @@ _FENCED_CHARS: Final = 4_000
 _TAGGED_CALL: Final = re.compile(r"<(?:function=)?([a-z]\w{2,40})>\s{0,9}(?=<(?:parameter=)?\w{1,40}>)")
 _TAGGED_VALUE: Final = re.compile(r"<(?:parameter=)?(\w{1,40})>(.{0,1000}?)</(?:\1|parameter)>", re.DOTALL)
 """A call that a model writes as tags, as in Cline and OpenHands, and each of its values."""
-_REPORT_HEAD: Final = re.compile(
-    r"\A(?:\[[^\0]{3,400}?\]\s{0,3}Result|EXECUTION RESULT of \[.{1,80}\]):\s{1,3}"
-)
+_REPORT_HEAD: Final = read_pattern(__package__, "report_head")
 """What stands before the output of such a call; it names the call again."""
 _SHELLS: Final = frozenset({"bash", "sh", "shell", "zsh", "console", "powershell", "mswea_bash_command"})
 _SPECIFIC: Final = re.compile(r"\b[\w.,:/-]{0,40}\d[\w.,:/-]{0,40}|\b\w[\w./-]{0,60}[/_.][\w./-]{1,60}")

@@ -18,6 +18,7 @@ from refold.core.outputs.outcome import TURN
 from refold.core.outputs.trouble import TEST_SUMMARY, is_failure
 from refold.core.tokens.counting import ESTIMATE_COUNTER
 from refold.core.tokens.findings import Findings
+from refold.patterns import read_pattern
 
 RULE_KINDS: Final = frozenset({"constraint", "correction", "preference", "standing"})
 """Kinds that hold beyond the moment: rules, and facts and habits that nobody has to repeat (`standing`)."""
@@ -57,15 +58,9 @@ _WORD: Final = re.compile(r"\w+")
 _REPLACED_WORD: Final = re.compile(r"\b(?:instead of|rather than|no longer|not) [\"'`]?([\w.:/@-]{2,60})")
 _REPLACEABLE: Final = frozenset({"value", "decision", "preference"})
 _TESTS_FAILED: Final = re.compile(r"\b(?!0 )\d{1,7} (?:failed|failures?|failing|errors?)\b|FAIL|not ok")
-_STEP: Final = re.compile(
-    r"\s{0,9}(?:git|hg|jj) (?:commit|push|pull|fetch|merge|rebase)(?!\S)"
-    r"(?!.{0,2000}(?:\|\|| -(?:n|d|-(?:dry-run|abort|quit|delete|tags|help))(?!\S)))"
-)
+_STEP: Final = read_pattern(__package__, "step")
 """What brings a repository on: where it goes well with the same operands, an earlier failure is over."""
-_PATIENCE: Final = re.compile(
-    r" --?(?:(?:timeout|retry|retries)(?:[= ]\d\S{0,9})?|(?:wait|v)(?:=\d\S{0,9})?|v{2,3}|verbose"
-    r"|quiet|q|force|debug|no-cache)(?= |$)|2>&1| ?\| ?(?:tail|cat)(?: -?[nc\d]\w{0,8}){0,3} ?$"
-)
+_PATIENCE: Final = read_pattern(__package__, "patience")
 """What differs when a command is tried again with more patience, and what only reads its output."""
 _RUNS_CODE: Final = re.compile(r"(\w{1,60})\((?:code|script|source)=")
 _MISTAKE: Final = re.compile(r"(?:Name|Syntax|Indentation)Error\b")

@@ -17,6 +17,7 @@ from refold.core.facts.page import HANDLE_TOKENS, LISTED, Page
 from refold.core.facts.sentences import split_sentences
 from refold.core.facts.words import common_words, content_words
 from refold.core.tokens.findings import Findings
+from refold.patterns import read_pattern
 
 LEAST_ITEMS: Final = 3
 """Least items of a list; two are only a remark."""
@@ -27,9 +28,7 @@ _SUBJECT_WORDS: Final = 4
 _ITEM: Final = re.compile(r"^[ \t]{0,6}(?:[-*•]|\d{1,3}[.)])[ \t]{1,4}(\S.{1,400})$", re.MULTILINE)
 _ITEM_STARTS: Final = ("\n- ", "\n* ", "\n• ", "\n2. ", "\n2) ", "\n   - ")
 _HEAD: Final = re.compile(r"\*\*([^*\n]{2,60})\*\*|([^:\n*]{2,60}?)(?::| [-–—] | \(|$)")
-_PLACE: Final = re.compile(
-    r"\b(?:in|at|on|near|by|from) (?:the )?([A-Z][\w'’-]{1,30}(?: [A-Z][\w'’-]{1,30}){0,3})"
-)
+_PLACE: Final = read_pattern(__package__, "place")
 _WORD: Final = re.compile(r"[^\W_][\w'’.&-]{0,60}")
 _SMALL_WORD: Final = re.compile(r"(?<![\w'’.])[a-z][\w'’]{0,60}")
 """A word that somebody writes in small letters."""

@@ -21,6 +21,7 @@ from refold.core.facts.words import (
     split_words,
     word_lists,
 )
+from refold.patterns import read_pattern
 
 LONGEST: Final = 400
 """Characters of a sentence that are kept; people state a rule in less."""
@@ -35,20 +36,13 @@ _ABBREVIATIONS: Final = (
     *("Dr.", "Mr.", "Mrs.", "Ms.", "Prof.", "St.", "vs.", "e.g.", "i.e.", "etc.", "No.", "approx."),
 )
 """Words that end in a dot and end no sentence."""
-_INITIALS: Final = re.compile(
-    r"(?:^|[\s(])(?:(?:[A-Z]\. ?){2,4}"
-    r"|(?!(?:Option|Plan|Part|Type|Class|Step|Team|Group|Vitamin|Section|Appendix) )"
-    r"[A-Z][a-z]{1,20} [A-Z]\.)$"
-)
+_INITIALS: Final = read_pattern(__package__, "initials")
 """Letters that stand for words, as in U.S. and J. R. Smith, or for a name behind another: Brian K. Jones."""
 _ORDINAL: Final = re.compile(r"\w \d{1,2}\.$")
 _EMPHASIS: Final = re.compile(r"\b(?:NOT|NEVER|NO|MUST|ONLY|ALWAYS|EXACTLY|IMPORTANT|CRITICAL)\b")
 _POLITE_ENDS: Final = (", please.", ", please", ", bitte.", ", por favor.", ", per favore.", " pls")
 """Ends of a demand."""
-_CODE: Final = re.compile(
-    r"[%/\\{}<>|=;@+~(]|[a-z_][^\s(]{0,60}\(|[a-z](?=[^\n]{0,200}(?:[\w\])]\(|\w\[['\"]|\w\.\w+[.(\[]|[;{}]$))"
-    r"|(?:which|that|because|and|or|but|so|than) "
-)
+_CODE: Final = read_pattern(__package__, "code")
 """Beginning or shape of a line that was pasted, not said: code, or a piece of a sentence."""
 _CJK: Final = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _CJK_GENERAL: Final = re.compile(r"[不没別别勿只必都每总總仅请請須须]|ない|ください|だけ|いつも")

@@ -24,6 +24,7 @@ from refold.core.facts.words import (
     word_lists,
 )
 from refold.core.tokens.findings import Findings
+from refold.patterns import read_pattern
 
 # Every number below was set while looking at the answer words that are kept of LongMemEval and LoCoMo and
 # at the planted rules of `refold eval retention` (docs/decisions/0012-facts.md); elsewhere they may err.
@@ -50,9 +51,7 @@ _SHORTENED_KINDS: Final = frozenset({"statement", "request"})
 _FIRM_KINDS: Final = frozenset({"constraint", "correction"})
 """Kinds that have a share of their own where people talk to each other."""
 _DIGIT: Final = re.compile(r"\d")
-_UNASKED: Final = re.compile(
-    r"\b(?:by the way|btw|speaking of|which reminds me|übrigens|au fait|por cierto)\b", re.IGNORECASE
-)
+_UNASKED: Final = read_pattern(__package__, "unasked", re.IGNORECASE)
 """Statements that people make unasked are about themselves more often than their requests are."""
 _UNASKED_WORDS: Final = frozenset({"way", "btw", "speaking", "reminds", "fait", "cierto"})
 """Words of which such a statement in ASCII has one; few have, which is found out faster."""

@@ -9,13 +9,13 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any, Final
 
+from refold.patterns import read_pattern
+
 _WORD: Final = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
 _CJK_RUN: Final = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]{2,}")
 _CAPITALISED: Final = re.compile(r" (?<=[\w,;:'’\"(-] )[\"'(]?([A-Z][\w'’-]+)")
 """It begins with a space: such a pattern is found faster than one that looks back."""
-_ASSIGNMENT: Final = re.compile(
-    r"\W*(?:\w+, )?(?:my|our) ([\w ]{2,40}?) is (?:now )?[\w@./#-]{2,60}[.!]?", re.IGNORECASE
-)
+_ASSIGNMENT: Final = read_pattern(__package__, "assignment", re.IGNORECASE)
 
 
 def read_data(name: str, room: str = "facts") -> str:

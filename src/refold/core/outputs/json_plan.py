@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from refold.core.outputs.line_plan import SHORTEST_CUT, WORTH_A_MARKER, LinePlan, Plan, cut_line, mark_gap
 from refold.core.outputs.trouble import is_failure, plain_line
+from refold.patterns import read_pattern
 
 Keys = dict[int, frozenset[str]]
 """Keys of each object, by identity."""
@@ -45,9 +46,7 @@ WHY_KEYS: Final = ERROR_KEYS | {"reason", "message", "msg", "detail", "status", 
 """Keys that say why one of several was not done."""
 _FAILED: Final = re.compile(r"fail|error|reject|declin|denied|refus|not[_ ]", re.IGNORECASE)
 """With what a state begins that says that something was not done."""
-_REQUEST_FAILED: Final = re.compile(
-    r"fail|error|reject|denied|refus|invalid|not[_ ]|un|bad|[45]\d\d$|-\d", re.IGNORECASE
-)
+_REQUEST_FAILED: Final = read_pattern(__package__, "request_failed", re.IGNORECASE)
 """With what the state or the code of a request begins that was not done."""
 _CODE_KEYS: Final = frozenset({"status", "state", "code", "statuscode", "status_code", "type"})
 _ABOUT_ERROR: Final = frozenset(

@@ -70,9 +70,7 @@ _WHOLE: Final = _RUNS | {"prose", "search", "table"}
 _END_OF_SENTENCE: Final = re.compile(r"(?<!\d)([.!?]); ")
 MARK_CHARS: Final = 4
 """Characters that a line of an output has at least, with the mark behind it; so more lines are not joined."""
-_WROTE: Final = re.compile(
-    r"(?:The )?[Ff]ile (?:\S{1,400} )?(?:has been |was )?(updated|created|edited|written|saved)\b"
-)
+_WROTE: Final = read_pattern(__package__, "wrote")
 """How tools say that they changed a file; what they print behind it is the file."""
 
 REFUSAL_LINES: Final = 3

@@ -11,9 +11,7 @@ from refold.patterns import read_pattern
 LINE_NUMBER: Final = re.compile(r" {0,8}(\d{1,7})(?:\t|→|: | ?\| ?|:(?=\t)|  |$)")
 """What `cat -n`, `nl` and the readers of agents put before a line."""
 _SIGNATURE: Final = read_pattern(__package__, "signature")
-_IMPORT: Final = re.compile(
-    r"(?:import|from|#include|use|using|require|package|alias|source) ?\S|const \w{1,60} = require"
-)
+_IMPORT: Final = read_pattern(__package__, "import")
 _TOP_LEVEL: Final = re.compile(r"(?:[A-Z][A-Z0-9_]{2,60}|__\w{1,30}__)\s{0,4}(?::[^=\n]{1,80})?= ?|@\w")
 _NAMING: Final = re.compile("|".join(named.pattern for named in (_SIGNATURE, _TOP_LEVEL, _IMPORT)))
 _HAS_WORD: Final = re.compile(r"\w{2}")

@@ -8,6 +8,7 @@ from typing import Final
 
 from refold.core.outputs.line_plan import Describe, LinePlan, end_places, has_share
 from refold.core.outputs.trouble import find_failures, is_failure, plain_line
+from refold.patterns import read_pattern
 
 MOST_GROUPS: Final = 3
 """Groups that a marker names; more make it longer than the lines it stands for."""
@@ -155,9 +156,7 @@ _DELIMITERS: Final = ("\t", "|", ",", ";")
 _GAP: Final = re.compile(r"\S {2,}\S")
 
 
-_TITLES: Final = re.compile(
-    r"[A-Z][A-Z\d%()/_-]{0,30}(?:[ \t]{1,80}[A-Z][A-Z\d%()/_-]{0,30}){1,20}[ \t]{0,80}"
-)
+_TITLES: Final = read_pattern(__package__, "titles")
 """The header of a table as programs of operations print it: `NAME   READY   STATUS`."""
 BORDERS: Final = " \t│┃|"
 """Signs around the rows and the fields of a table."""

@@ -37,15 +37,11 @@ EXAMPLE_CHARS: Final = 24
 """Characters of a repeated line that name it in a marker."""
 
 # Both begin with a set of letters, which makes the search twice as fast as one for alternatives.
-_VARIABLE: Final = re.compile(
-    r"[\da-f](?:(?<=0)x[0-9a-fA-F]{1,16}|(?<=\b[0-9a-f])[0-9a-f]{6,63}\b|(?<=\d)\d{0,39})"
-)
+_VARIABLE: Final = read_pattern(__package__, "variable")
 _SPACE: Final = re.compile(r"[^\S\n](?:[^\S\n]{1,399}|(?<! ))")
 """Blanks that are not one space."""
 _LEVELS: Final = ("DEBUG", "INFO", "WARN", "WARNING", "ERROR", "TRACE", "FATAL", "CRITICAL")
-TIMED_LINE: Final = re.compile(
-    r"\W{0,4}(?:\d{4}[-/]\d\d[-/]\d\d[T ,]|\d\d:\d\d:\d\d|[A-Z][a-z]{2} [ \d]\d \d\d:\d\d|\[\w{3} )"
-)
+TIMED_LINE: Final = read_pattern(__package__, "timed_line")
 _LOG_LINE: Final = re.compile(rf"{TIMED_LINE.pattern}|.{{0,80}}\b(?:{'|'.join(_LEVELS)})\b")
 _LABEL: Final = re.compile(r"\s{0,40}[A-Z][\w ./()-]{0,40}: {0,40}\S")
 _DIAGNOSIS: Final = read_pattern(__package__, "diagnosis")

@@ -42,9 +42,7 @@ _WEAK_PARTS: Final = (
 )
 """Parts of which every match of the pattern has one, in small letters: ten times as fast to look for."""
 _HARMLESS: Final = read_pattern(__package__, "harmless")
-_COUNTED: Final = re.compile(
-    r"(?i)(?:errors?|failures?|failed)[:=] ?[1-9]|\b[1-9]\d{0,6} (?:error|fail)|<<< F"
-)
+_COUNTED: Final = read_pattern(__package__, "counted")
 """What happened beside what did not: `Failures: 1, Errors: 0`."""
 COMMIT: Final = read_pattern(__package__, "commit")
 """A line of `git log` or `git commit`: its subject may name a fault, but none happened now."""
@@ -123,9 +121,7 @@ def find_usual_warnings(lines: Sequence[str]) -> set[int]:
 
 # -- stack traces -------------------------------------------------------------------------------------------
 
-_PYTHON_HEADER: Final = re.compile(
-    r"(\s{0,40})(?:[+|] {1,4})?(?:Exception Group )?Traceback \(most recent call last\):"
-)
+_PYTHON_HEADER: Final = read_pattern(__package__, "python_header")
 _NOTEBOOK_HEADER: Final = re.compile(r"(\w{1,80}) {2,80}Traceback \(most recent call last\)$")
 """The head of a trace in a notebook, with the name of the exception."""
 _PYTHON_FRAME: Final = re.compile(r'\s{1,44}(?:[|+] {1,8})?File "([^"\n]{1,300})", line \d')

@@ -19,15 +19,14 @@ from refold.core.compaction.flow import Failed, Reply
 from refold.core.facts.sentences import split_sentences
 from refold.core.facts.words import compile_patterns, read_patterns
 from refold.core.summaries.tidy import NO_PROSE, mark_code
+from refold.patterns import read_pattern
 
 _INCOMPLETE: Final = {"length", "max_tokens", "MAX_TOKENS", "incomplete", "max_output_tokens"}
 _REFUSED: Final = {"refusal", "content_filter", "SAFETY", "safety", "RECITATION"}
 _TOOL_CALLS: Final = {"tool_calls", "tool_use", "function_call"}
 """Words of the providers for how an answer ended."""
 
-_TOOL_CALL_TEXT: Final = re.compile(
-    r"\s{0,20}(?:<tool_call>|<function_calls>|\{\s{0,8}\"(?:name|tool|function)\"\s{0,8}:)"
-)
+_TOOL_CALL_TEXT: Final = read_pattern(__package__, "tool_call_text")
 CALLED, WROTE_CALL = (
     "the model called a tool instead of summarising",
     "the model wrote a tool call instead of a summary",
@@ -66,11 +65,7 @@ def reject_reply(reply: Reply) -> str:
 
 # -- the text against what it stands for ---------------------------------------------------------------------
 
-_ANNOUNCES: Final = re.compile(
-    r"[^\n]{0,120}\b(?:summar(?:y|i[sz]\w{1,4})|memory|recap|overview)\b"
-    r"|(?:(?!\b(?:let me|let['’]s|i['’]ll|i will)\b)[^\n]){0,120}\bhere (?:is|are)\b",
-    re.IGNORECASE,
-)
+_ANNOUNCES: Final = read_pattern(__package__, "announces", re.IGNORECASE)
 """An opening line that announces a summary: what follows may be one. Behind `let me` it is the work."""
 _STRUCTURED_LINE: Final = re.compile(r"^(?:#{1,6} |\*\*|[-*•>|#]|\d{1,3}[.)] )", re.MULTILINE)
 """A heading, a list, a quote, the number of a message: lines of a summary, which may quote anything."""
@@ -111,15 +106,9 @@ _NOTICEABLE: Final = 0.1
 """Share of letters from which on a script is one that people here write; a letter of Han is a word."""
 _WORD: Final = re.compile(r"[^\W\d_]+")
 _ANY_LETTER: Final = re.compile(r"[^\W\d_]")
-_ASCII_NAME: Final = re.compile(
-    r"(?<![!-~])[!-~]{0,200}?(?:[/\\_@=<>{}0-9]|(?<=[A-Za-z])[.(](?=[A-Za-z]))[!-~]{0,400}"
-)
+_ASCII_NAME: Final = read_pattern(__package__, "ascii_name")
 """A path, an address or a piece of code: its words are of no language, and agents write little else."""
-_WORK_OF_TOOLS: Final = re.compile(
-    r"^#\d{1,7} (?:(?:user|assistant|system):"
-    r"|(?:tool|calls)\b.*?(?=^#\d{1,7} (?:user|assistant|system|tool|calls)\b|\Z))",
-    re.MULTILINE | re.DOTALL,
-)
+_WORK_OF_TOOLS: Final = read_pattern(__package__, "work_of_tools", re.MULTILINE | re.DOTALL)
 """Who speaks in a transcript, and what tools were asked and said: most of them speak English."""
 _SCRIPTS: Final = {
     "Chinese or Japanese": re.compile(r"[\u3040-\u30ff\u4e00-\u9fff]"),

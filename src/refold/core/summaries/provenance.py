@@ -31,6 +31,7 @@ from refold.core.messages.transcript import SHOWN_CHARS
 from refold.core.summaries.bans import contradicts_bans, find_acts, find_bans, find_stems
 from refold.core.summaries.wrappers import unwrap_summary
 from refold.core.tokens.findings import Findings
+from refold.patterns import read_pattern
 
 ASSISTANT: Final = "the assistant wrote: "
 CLAIMED: Final = "Claims of the summariser, not found in the user's words"
@@ -67,10 +68,7 @@ _LABEL: Final = re.compile(r"^\W{0,4}(?:human|user|assistant|system|ai|[qa])\W{0
 _MARK: Final = re.compile(r"[^\s\"'`<>()\[\]{},;|“”‘’]+")
 _IN_NAME: Final = re.compile(r"[\d/@_.]")
 """What a name has."""
-_SOURCED: Final = re.compile(
-    r"[^\"“]{0,80}\b(?:tool|output|page|file|website|document|result)s?\b[^\"“]{0,60}[\"“][^\"“”]{1,400}[\"”]\W{0,3}",
-    re.IGNORECASE,
-)
+_SOURCED: Final = read_pattern(__package__, "sourced", re.IGNORECASE)
 """A sentence that names its source and is a quote from there on."""
 _WORDS_OF_USER: Final = (SAID, IN_BRIEF)
 """Sections in which nothing but the user's own words stands; a summariser may forge one."""

@@ -9,6 +9,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
+from refold.patterns import read_pattern
+
 _LEAST_LINE: Final = 20
 """Characters from which on a line that comes again is a repeat; shorter ones come by chance."""
 _MOST_SAID: Final = 2
@@ -18,18 +20,7 @@ _KINDS_OF_NEWS: Final = {
     *("next step", "next steps"),
 }
 """Headings that a summary is asked for. Any other may name a thing, a person or a part of the work."""
-_SAYS_NOTHING: Final = re.compile(
-    r"(?:[-*•] {0,3})?(?:none|nothing|n/a|not applicable|"
-    r"(?:there (?:are|is|were|was) )?no (?:(?:open|failed|further|next|new|other|specific) ){0,2}"
-    r"(?:requests?|tasks?|attempts?|files?|values?|decisions?|steps?|items?|questions?|corrections?"
-    r"|failures?|errors?|problems?)"
-    r"(?: (?:or|and) \w{1,20})?"
-    r"(?: (?:(?:were|was|have been) (?!to\b)\w{2,20}(?: (?:or|and) \w{2,20})?"
-    r"|(?:are|is) (?:open|pending|left|known|given|listed|mentioned|needed|planned|required|specified)"
-    r"|to (?:do|list|mention|note|report)|(?:mentioned|given|listed|found|made|reported)))?"
-    r"(?: (?:yet|so far|by the user|in (?:the|this) \w{1,20}))?)\.?",
-    re.IGNORECASE,
-)
+_SAYS_NOTHING: Final = read_pattern(__package__, "says_nothing", re.IGNORECASE)
 """The one line of a section that has nothing to say. "No files are to be deleted" is a rule."""
 LEAST_FILLED: Final = 0.5
 """Share of its room that a text has after a cut by sections; one long paragraph is cut elsewhere."""

@@ -19,6 +19,7 @@ from refold.core.messages.text_cutting import middle_out
 from refold.core.messages.unread import is_native
 from refold.core.summaries.native import find_twin
 from refold.core.summaries.work_state import STATE_SENTENCES, WorkState
+from refold.patterns import read_pattern
 
 QUOTED_CHARS: Final = 8_000
 """Characters of the user's last request that are quoted in a summary that takes its place: about 2,000
@@ -138,9 +139,7 @@ _FILE_TAGS: Final = re.compile(r"\s{0,9}<(read-files|modified-files)>[^<]{0,1000
 _FACTS: Final = re.compile(r"\s{0,9}<facts>(?:[^<]|<(?!/?facts>)){0,100000}</facts>\s{0,9}\Z")
 """The facts that were put behind a summary; they are carried on as data."""
 
-_OWN_TAG: Final = re.compile(
-    r"<(?=/?refold-summary|\|im_(?:start|end)\||\|(?:system|user|assistant|end\w{0,20})\|>)", re.IGNORECASE
-)
+_OWN_TAG: Final = read_pattern(__package__, "own_tag", re.IGNORECASE)
 """Texts that could end the record, and marks of chat templates, which a server may take for its own."""
 
 

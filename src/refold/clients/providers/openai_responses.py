@@ -24,6 +24,7 @@ from refold.clients.http.wire import (
 from refold.clients.providers.openai_chat import ENDPOINT, reasons_first
 from refold.core.compaction.cached_prefix import CachedPrefix, is_neutral_tool
 from refold.core.compaction.flow import Ask
+from refold.core.tokens.responses import CALL_ITEMS
 
 _END_EVENTS: Final = frozenset(
     {"response.completed", "response.incomplete", "response.failed", "response.done"}
@@ -32,13 +33,6 @@ _TEXT_EVENTS: Final = frozenset({"response.output_text.delta", "response.refusal
 _REASONING_EVENTS: Final = frozenset(
     {"response.reasoning_summary_text.delta", "response.reasoning_text.delta"}
 )
-_CALL_ITEMS: Final = frozenset(
-    {
-        *("function_call", "custom_tool_call", "computer_call"),
-        *("local_shell_call", "shell_call", "apply_patch_call"),
-    }
-)
-"""Items that wait for a result. Calls that the provider runs itself (web search) are not among them."""
 
 
 def _ask_body(question: Ask, model: str, refused: Collection[str]) -> Json:
@@ -140,7 +134,7 @@ def _read(response: Json, id_stem: str) -> Reading | None:
         ),
         messages=_items_to_send(items, calls),
         calls=tuple(calls.values()),
-        call_count=sum(text_of(item.get("type")) in _CALL_ITEMS for item in items),
+        call_count=sum(text_of(item.get("type")) in CALL_ITEMS for item in items),
     )
 
 

@@ -101,7 +101,7 @@ _MAX_ITEMS: Final = 100_000
 _LEAVES: Final = frozenset({str, int, float, bool, type(None)})
 _SILENT: Final = frozenset({"thinking", "redacted_thinking", "reasoning"})
 """Blocks and items that hold only reasoning."""
-_CALLS: Final = frozenset(
+CALL_ITEMS: Final = frozenset(
     {
         *("function_call", "custom_tool_call", "computer_call"),
         *("local_shell_call", "shell_call", "apply_patch_call"),
@@ -257,7 +257,7 @@ def _read_responses(fields: Mapping[str, Any]) -> _Answer | None:
     )
     output = _to_list(fields.get("output"))
     items = [_to_fields(item) for item in output]
-    calls = any(item.get("type") in _CALLS for item in items)
+    calls = any(item.get("type") in CALL_ITEMS for item in items)
     contents = [_to_fields(part) for item in items for part in _to_list(item.get("content"))]
     refused = any(part.get("type") == "refusal" for part in contents)
     said = any(_has_words(_to_list(i.get("content")) if i.get("type") == "message" else [i]) for i in items)

@@ -7,14 +7,7 @@ from refold.calls.outcome import Plan
 from refold.chat import tools
 from refold.chat.commands_fold import explain_unfolded, refuse_if_unchanged
 from refold.chat.conversation import SHORT_NAME_CHARS, Conversation
-from refold.chat.display import (
-    Gauge,
-    Note,
-    Table,
-    context_line,
-    context_warning,
-    format_tokens,
-)
+from refold.chat.display import Gauge, Note, Table, context_line, context_warning, format_tokens
 from refold.core.log.entries import bare_name
 from refold.core.messages.text_cutting import find_telling_word, first_line
 from refold.core.tokens.units import format_count

@@ -332,11 +332,6 @@ def _share_guarded(task: Task, goal: int) -> float:
     return min(GUARDED_MOST_NAMED, GUARDED_SHARE_NAMED + GUARDED_TOKENS_NAMED / max(1, goal))
 
 
-def _find_request(task: Task) -> frozenset[int]:
-    """Find the user's last message: only a target that the caller named may shorten it."""
-    return frozenset(find_user_turns(task.messages)[-1:] if task.target is None else ())
-
-
 @dataclass(frozen=True, slots=True)
 class _Measured:
     """What every plan of one view needs to know of the history."""
@@ -368,6 +363,9 @@ def _measure_sizes(task: Task, speakers: Sequence[str], rules: frozenset[int]) -
     head = task.measured.head
     with_media = (index for index, message in enumerate(task.messages) if has_media(message.parts))
     slim = ((index, map_parts(task.messages[index], make_marker)) for index in with_media)
+    fixed = task.pinned | _find_places(speakers, "system")
+    if task.target is None:  # only a target that the caller named may shorten the user's last message
+        fixed |= frozenset(find_user_turns(task.messages)[-1:])
     return SizedHistory(
         sizes=task.sizes,
         actions=_find_places(speakers, "assistant"),
@@ -375,7 +373,7 @@ def _measure_sizes(task: Task, speakers: Sequence[str], rules: frozenset[int]) -
         undivided=_find_places(speakers, "user", "summary") | rules,
         guarded=task.protected | frozenset(range(head)),
         # What a call that waits for its result asks for must stay as the model wrote it.
-        fixed=task.pinned | _find_places(speakers, "system") | _find_request(task) | task.index.open_calls(),
+        fixed=fixed | task.index.open_calls(),
         head=head,
         cuts=_find_cuts(task, speakers),
         unit=task.counter.divisor,

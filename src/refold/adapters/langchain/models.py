@@ -66,16 +66,11 @@ class ModelAnswerer:
         reply = Context().run(self.chat.invoke, [*system, HumanMessage(question.text)])
         usage = reply.usage_metadata or {}
         return Answer(
-            text=_read_text(reply),
+            text=str(reply.text),  # a method before langchain-core 1.0
             model=read_model(self.chat).name,
             input_tokens=usage.get("input_tokens"),
             output_tokens=usage.get("output_tokens"),
         )
-
-
-def _read_text(reply: Any) -> str:
-    """Return the text of an answer; it was a method before langchain-core 1.0."""
-    return str(reply.text)
 
 
 def read_policy(other: Any) -> Policy:

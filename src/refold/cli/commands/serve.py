@@ -94,8 +94,9 @@ def run(args: Namespace, screen: Screen) -> int:
         screen.line(line)
         screen.flush()
 
-    if args.inspect_only:
-        _refuse_missing_store(store_address(args))
+    # A store that does not exist would only be made, and be empty.
+    if args.inspect_only and (address := store_address(args)) != DEFAULT and not store_exists(address):
+        raise Refused(f"there is no store in {address}: check the address")
     with _open_histories(args) as histories:
         if histories.tenancy != "single":  # the operator's looks at what belongs to others are on record
             handler = logging.StreamHandler(screen.err)
@@ -138,12 +139,6 @@ def _read_options(args: Namespace) -> GatewayOptions:
         return make_options(values)
     # the token of callers is the gateway's matter; what the inspector needs is checked when it is made
     return GatewayOptions(**{name: value for name, value in values.items() if value is not None})
-
-
-def _refuse_missing_store(address: str) -> None:
-    """Refuse to show a store that does not exist: it would only be made, and be empty."""
-    if address != DEFAULT and not store_exists(address):
-        raise Refused(f"there is no store in {address}: check the address")
 
 
 @contextmanager

@@ -55,7 +55,8 @@ def find_guarded(
         # Everything behind the call stays too: the results of calls that were made together with it.
         kept.update(range(min(index.open_calls(), default=len(messages)), len(messages)))
     if "provider's fold" in guards:
-        kept.update(_find_providers_fold(messages))
+        blocks = (at for at in range(len(messages) - 1, -1, -1) if is_compaction(messages[at]))
+        kept.update(islice(blocks, 1))
     if "user words" in guards:
         kept.update(_find_newest_words(messages, turns, sizes, user_words))
     led = find_neighbours(messages) if kept else {}
@@ -103,12 +104,6 @@ def _find_pins(pins: Iterable[Any], messages: Sequence[Message], items: Sequence
             problem = f"pin {pin!r} is no position and no message of this conversation"
             raise RefoldError(problem[:300])
         yield place
-
-
-def _find_providers_fold(messages: Sequence[Message]) -> tuple[int, ...]:
-    """Find the latest block in which a provider has folded what came before."""
-    places = (at for at in range(len(messages) - 1, -1, -1) if is_compaction(messages[at]))
-    return tuple(islice(places, 1))
 
 
 def _find_newest_words(

@@ -112,15 +112,13 @@ class Statements:
                 values[word] = 1.0 / (1.0 + (times - 1) / least)
         rare = dict(values)
         others = [word for word in values if not word.isalpha()]
-        numbers = (values.keys() & lists["numbers"]).union(filter(_has_digit, others))
+        numbers = (values.keys() & lists["numbers"]).union(
+            word for word in others if any(map(str.isdigit, word))
+        )
         kinds = ((common_words(), _COMMON_WORD), (names | lists["times"], 1.4), (numbers, 1.8), (people, 0.0))
         for words, value in kinds:
             values.update((word, value * rare[word]) for word in values.keys() & words)
         return values
-
-
-def _has_digit(word: str) -> bool:
-    return any(map(str.isdigit, word))
 
 
 def weigh_statements(facts: Sequence[Fact], found: Findings | None = None) -> Statements:

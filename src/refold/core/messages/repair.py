@@ -257,7 +257,8 @@ class _Draft:
     def _append(self, message: Message, parts: tuple[Part, ...]) -> None:
         if parts or not message.parts:
             left = message if len(parts) == len(message.parts) else replace(message, parts=parts)
-            self.done.append(_put_results_first(left) if self.shape.results_in_user else left)
+            is_late = self.shape.results_in_user and _has_late_results(left)
+            self.done.append(_sort_results(left, {}) if is_late else left)
 
     def _call_strays(self, message: Message, results: Sequence[ToolResult]) -> list[Message]:
         """Return stray results behind a call of their own; a message of nothing else stays as it is."""
@@ -277,10 +278,6 @@ def _result_messages(parts: Sequence[Part], shape: Shape) -> list[Message]:
     if shape.results_in_user and parts:
         return [Message("user", tuple(parts))]
     return [Message("tool", (part,)) for part in parts]
-
-
-def _put_results_first(message: Message) -> Message:
-    return _sort_results(message, {}) if _has_late_results(message) else message
 
 
 def _sort_results(message: Message, order: Mapping[str, int]) -> Message:

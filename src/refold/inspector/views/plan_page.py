@@ -151,7 +151,8 @@ def _plan_before(scope: Scope, stored: StoredSession, policy: Policy, wanted: Wa
     tokens, _ = scope.find_window(stored)
     own = scope.make_policy(stored)
     measure = MeasureOptions(stored.model or None, tokens, None, None, None, None, own, None, None, None)
-    pins = [place for place, item in enumerate(items) if _is_pinned(view, item)]
+    said = ((place, item.first) for place, item in enumerate(items) if isinstance(item, MessageRange))
+    pins = [place for place, number in said if number in view.pins]
     messages = list(_read_messages(scope, stored, items))
     call = parse_call(
         messages,
@@ -165,10 +166,6 @@ def _plan_before(scope: Scope, stored: StoredSession, policy: Policy, wanted: Wa
     conversation = replace(call.conversation, policy=policy)
     plan = make_plan(conversation, call.options, model=stored.model or None, summariser=None)
     return describe_plan(plan, items, stored)
-
-
-def _is_pinned(view: View, item: ViewItem) -> bool:
-    return isinstance(item, MessageRange) and item.first in view.pins
 
 
 def _read_view_before(scope: Scope, stored: StoredSession, fold: str) -> View:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
 from refold.core.compaction.edits import Edit
 from refold.core.log.entries import Entry
@@ -59,15 +59,12 @@ def replace_refused(state: SessionState, code: str) -> SessionFlow[str]:
     for old in olds:
         draft.add("unfold", {"fold": old.name})
         if not fits:
-            twins = [_to_twin(state, message) for message in state.position.fold_messages[old.name]]
+            own = state.position.fold_messages[old.name]
+            twins = [to_stored(state, find_twin(one) if is_native(one) else one) for one in own]
             draft.add("fold", {**old.value, "messages": twins}, old.beside)
     yield from commit(state, draft.marks)
     yield from load_at_head(state, said_items)
     return "with the originals" if fits else "with a summary in place of the provider's own compaction"
-
-
-def _to_twin(state: SessionState, message: Message) -> dict[str, Any]:
-    return to_stored(state, find_twin(message) if is_native(message) else message)
 
 
 def _originals_fit(state: SessionState, entries: Sequence[Entry]) -> SessionFlow[bool]:

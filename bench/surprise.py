@@ -14,9 +14,10 @@ to 10. Every view has the same number of tokens, counted by the reader's own tok
 (`session 16k`) have the size that the session left; the plain tail and the head with a tail of that size
 stand beside them. Intervals are bootstrapped over runs, because cuts of one run depend on each other.
 
-*Long transcripts* are played as a whole through a session and cut at its folds. Their prefix is larger than
-the reader's window, so 100 % is there the newest part that the reader takes. Where a recording does not fold,
-or no view fits the reader, the table says so.
+*Talks* are stretches of people's talks with an assistant (LongMemEval). Their first answers count; the
+whole prefix tells little of later ones. *Long transcripts* are played as a whole through a session and cut
+at its folds. Their prefix is larger than the reader's window, so 100 % is there the newest part that the
+reader takes. Where a recording does not fold, or no view fits the reader, the table says so.
 
 Making views needs no GPU: `--write-views FILE` makes them and ends; `--read-views FILE` scores them. Several
 files are united by cut, so that views of other libraries (`--methods peers --peers all`) are made once.
@@ -42,6 +43,7 @@ from bench.surprise_cases import (
     LONG,
     MOST_NEXT_TOKENS,
     MOST_TOKENS,
+    TALKS,
     TRANSCRIPTS,
     Case,
     Wire,
@@ -54,7 +56,7 @@ from bench.surprise_summaries import SUMMARY_METHODS, SummaryRounds, make_summar
 from bench.surprise_table import format_markdown, measure_share, print_rows, write_json, write_markdown
 from bench.surprise_views import PLAIN_METHODS, PreparedCase, ViewMaker, name_session, prepare_long
 
-from refold.evals.datasets import Dataset, read_dataset
+from refold.evals.datasets import Dataset, Run, read_dataset
 from refold.evals.peers import STARTING, Peer
 
 FIRST_ACTIONS: Final = 3
@@ -155,6 +157,7 @@ def choose_cases(counter: Reader, dataset: Dataset, options: argparse.Namespace)
     for kind, runs, most in (
         (AGENT_RUNS, dataset.runs, options.cuts),
         (TRANSCRIPTS, dataset.transcripts, options.cuts // 3),
+        (TALKS, [Run(talk.name, talk.messages) for talk in dataset.longmemeval], options.cuts),
     ):
         if kind in options.kind:
             found = list(make_cases(counter, kind, runs, options.most_tokens))
@@ -183,7 +186,7 @@ def make_all_views(maker: ViewMaker, dataset: Dataset, options: argparse.Namespa
 
 def note_missing_sessions(views: Views, windows: Sequence[int]) -> None:
     """Say in which windows no prefix was folded."""
-    for kind in (AGENT_RUNS, TRANSCRIPTS):
+    for kind in (AGENT_RUNS, TRANSCRIPTS, TALKS):
         here = [each for each in views.prepared if each.case.kind == kind]
         for window in windows:
             size = name_session(window)

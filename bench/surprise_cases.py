@@ -10,8 +10,8 @@ from bench.surprise_model import Piece, TokenCounter
 from refold.evals.datasets import Run
 
 Wire = list[dict[str, Any]]
-AGENT_RUNS, TRANSCRIPTS, LONG = "agent runs", "transcripts", "long transcripts"
-KINDS: Final = (AGENT_RUNS, TRANSCRIPTS, LONG)
+AGENT_RUNS, TRANSCRIPTS, TALKS, LONG = "agent runs", "transcripts", "talks", "long transcripts"
+KINDS: Final = (AGENT_RUNS, TRANSCRIPTS, TALKS, LONG)
 MOST_ACTIONS: Final = 10
 MOST_NEXT_TOKENS: Final = 5_500
 """Tokens of the recorded continuation; more would push the context out of the reader's window."""
@@ -19,8 +19,15 @@ MOST_RESULT_TOKENS: Final = 900
 """A longer tool result between two actions is shown by its ends."""
 LEAST_TOKENS, MOST_TOKENS = 7_000, 26_000
 """Sizes of a prefix: below, there is nothing to fold; above, a small reader's window of 32k is too small."""
-CUTS: Final = {AGENT_RUNS: (0.5, 0.75), TRANSCRIPTS: tuple(part / 20 for part in range(2, 19))}
+CUTS: Final = {
+    AGENT_RUNS: (0.5, 0.75),
+    TRANSCRIPTS: tuple(part / 20 for part in range(2, 19)),
+    TALKS: (0.35, 0.5, 0.7, 0.9),
+}
 """Where conversations are cut, as shares of their messages; transcripts are long and are cut more often."""
+STRETCHES: Final = {TRANSCRIPTS: MOST_TOKENS, TALKS: 16_000}
+"""Kinds of which the stretch before a cut is read, and its tokens at most: a tenth of a talk is as small as a
+small model's window."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +94,8 @@ def make_cases(
         messages = run.messages
         sizes = [counter.count(text) for text in template_texts(messages)]
         for cut in sorted({find_action(messages, int(len(messages) * share)) for share in CUTS[kind]}):
-            start = find_start(messages, sizes, cut, most_tokens) if kind == TRANSCRIPTS else 0
+            most = min(most_tokens, STRETCHES.get(kind, 0))
+            start = find_start(messages, sizes, cut, most) if most else 0
             total = sum(sizes[start:cut])
             if LEAST_TOKENS <= total <= most_tokens and cut + 1 < len(messages):
                 yield make_case(counter, kind, run, slice(start, cut), total)

@@ -15,12 +15,12 @@ from bench import (
     surprise_table,
     surprise_views,
 )
-from bench.surprise_cases import AGENT_RUNS, LONG, TRANSCRIPTS
+from bench.surprise_cases import AGENT_RUNS, LONG, TALKS, TRANSCRIPTS
 from bench.surprise_model import ChatPrompt, Piece
 from bench.surprise_views import PreparedCase, ViewMaker
 from word_reader import WordReader
 
-from refold.evals.datasets import Dataset, Run
+from refold.evals.datasets import Dataset, Run, Talk
 from refold.evals.peers import PeerFailed
 
 
@@ -384,3 +384,17 @@ def test_transcripts_begin_with_the_user_and_fit_the_reader():
     for case in cases:
         assert case.prefix[0]["role"] == "user"
         assert case.tokens <= 10_000
+
+
+def test_talks_are_cut_before_an_answer_and_have_one_size():
+    """A view of a tenth of it is as small as a small model's window."""
+    said = [("user", "question"), ("assistant", "answer")] * 200
+    talk = Talk(
+        "talk", [{"role": role, "content": f"{word} {at} " * 60} for at, (role, word) in enumerate(said)]
+    )
+    options = make_options(kind=(TALKS,), cuts=9)
+    cases = surprise.choose_cases(WordReader(), Dataset(longmemeval=[talk]), options)
+    assert len(cases) == len(surprise_cases.CUTS[TALKS])
+    for case in cases:
+        assert case.prefix[-1]["role"] == "user"
+        assert surprise_cases.LEAST_TOKENS <= case.tokens <= surprise_cases.STRETCHES[TALKS]

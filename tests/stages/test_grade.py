@@ -182,6 +182,30 @@ def test_a_talk_about_a_long_text_has_the_size_that_was_asked_for(share):
     assert 0.85 * target <= compacted(history, target=target).tokens_after <= target
 
 
+def last_exchange(*, before=()):
+    """A talk about other things, and two questions with a long answer between them."""
+    answer = "\n".join(f"{number}. Way {number} keeps {number} berths free." for number in range(1, 40))
+    asked = [user("How can we keep berths free?"), *before, assistant(answer), user("Tell me more of way 7.")]
+    return talk(random.Random(5), 120), asked
+
+
+def test_the_newest_answer_stands_whole_in_a_small_view_of_a_talk():
+    """What somebody asks next is about it; the text of what was said before takes what is left."""
+    earlier, asked = last_exchange()
+    outcome = compacted([*earlier, *asked], target=1_600, window=10_000_000)
+    assert outcome.messages[-3:] == get("openai").render(asked)
+    assert 0.85 * 1_600 <= outcome.tokens_after <= 1_600
+    assert any("<refold-summary" in str(message["content"]) for message in outcome.messages)
+
+
+def test_a_tool_ends_the_newest_exchange():
+    """Where tools did the work, what is behind it is older by what they gave."""
+    earlier, asked = last_exchange(before=(call("look", id="c1"), result("c1", "berth 7 is free")))
+    outcome = compacted([*earlier, *asked], target=1_000, window=10_000_000)
+    assert outcome.messages[-1:] == get("openai").render(asked[-1:])
+    assert outcome.messages[-5:-1] != get("openai").render(asked[:-1])
+
+
 @pytest.mark.slow
 def test_names_without_end_do_not_take_the_room_of_messages():
     rows = "\n".join(f"| C{number} | WEST | {number * 7 % 1_000} |" for number in range(1_000, 1_400))

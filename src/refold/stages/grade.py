@@ -12,7 +12,7 @@ from refold.core.compaction.cuts import Cuts
 from refold.core.compaction.edits import Edit, apply_edits, replace_message
 from refold.core.compaction.flow import Failed, Flow, Reply, answer_again, record_replies
 from refold.core.compaction.keep_rules import MeasuredHistory, Segment, find_turn_before
-from refold.core.compaction.layout import Layout, SizedHistory, plan_layout
+from refold.core.compaction.layout import EXCHANGE_SHARE, Layout, SizedHistory, plan_layout
 from refold.core.compaction.task import Proposal, Step, Task
 from refold.core.facts.complete_summary import FACTS_SHARE
 from refold.core.facts.ledger import USER_KINDS
@@ -53,6 +53,8 @@ TEXT_SHARE: Final = 0.25
 SAID_SHARE: Final = 0.3
 """Share of the free room that the user's words may have in that text beside: a model that lacks an output
 looks again, one that lacks a rule breaks it."""
+EXCHANGE_TURNS: Final = 2
+"""Turns of the user in the newest exchange of words."""
 WRAPPER_TOKENS: Final = 90
 """Tokens of the words around it, about; too many leave a little room unused."""
 GUARDED_SHARE: Final = 0.5
@@ -203,6 +205,7 @@ class Grade:
             # An earlier text is short already: a quarter of it would lose rules and work fold after fold.
             earlier = min(leaving, history.earlier)
             words = min(words, int((leaving - earlier) * TEXT_SHARE) + earlier, MOST_TOKENS * unit)
+            words = min(words, free - min(history.exchange, int(free * EXCHANGE_SHARE)))
             size = words + WRAPPER_TOKENS * unit if leaving else 0
             return size if written is None else min(size, written)
 
@@ -343,6 +346,8 @@ class _Measured:
     """Units of what people said or wrote into files of rules, and of what earlier folds noted of it."""
     earlier: int
     """Units of the texts of earlier folds, which leave first."""
+    exchange: int
+    """Units of the newest exchange of words, without guarded messages."""
 
 
 def _measure_history(task: Task) -> _Measured:
@@ -355,10 +360,28 @@ def _measure_history(task: Task) -> _Measured:
         for at, message in enumerate(task.messages)
         if message.is_summary and at not in task.protected
     )
-    return _Measured(_measure_sizes(task, speakers, rules), measure_talk(task.messages), said, earlier)
+    exchange = _find_exchange(task, speakers)
+    answered = sum(task.sizes[at] for at in range(exchange, len(task.messages)) if at not in task.protected)
+    sized = _measure_sizes(task, speakers, rules, exchange)
+    return _Measured(sized, measure_talk(task.messages), said, earlier, answered)
 
 
-def _measure_sizes(task: Task, speakers: Sequence[str], rules: frozenset[int]) -> SizedHistory:
+def _find_exchange(task: Task, speakers: Sequence[str]) -> int:
+    """Find where the newest exchange of words begins: two turns of the user and the answer between them.
+
+    The work of a tool ends it, because an agent goes on from results.
+    """
+    start, turns, last = len(speakers), 0, ""
+    while start > task.measured.head and turns < EXCHANGE_TURNS:
+        speaker = speakers[start - 1]
+        is_answer = speaker == "assistant" and speaker != last and not task.messages[start - 1].calls
+        if not (is_answer or speaker == "user"):
+            break
+        start, turns, last = start - 1, turns + (speaker == "user"), speaker
+    return start
+
+
+def _measure_sizes(task: Task, speakers: Sequence[str], rules: frozenset[int], exchange: int) -> SizedHistory:
     """Measure the messages, also as they are with markers in place of pictures and files."""
     head = task.measured.head
     with_media = (index for index, message in enumerate(task.messages) if has_media(message.parts))
@@ -376,6 +399,7 @@ def _measure_sizes(task: Task, speakers: Sequence[str], rules: frozenset[int]) -
         fixed=fixed | task.index.open_calls(),
         head=head,
         cuts=_find_cuts(task, speakers),
+        exchange=exchange,
         unit=task.counter.divisor,
         without_media={
             index: task.counter.message(message)

@@ -11,6 +11,7 @@ import refold
 from growth import assert_linear
 from refold.core.compaction.cuts import Cuts
 from refold.core.compaction.layout import (
+    EXCHANGE_SHARE,
     LARGEST_SHARE,
     LEAST_TOKENS,
     OLD_SHARE,
@@ -29,7 +30,8 @@ NONE = frozenset()
 def sized(*sizes, groups=(), **more):
     """A history of messages of these sizes; `groups`: how many messages stay together, one each if empty."""
     cuts = (0, *accumulate(groups or [1] * len(sizes)))
-    values = {"actions": NONE, "undivided": NONE, "guarded": NONE, "fixed": NONE, "head": 0} | more
+    values = {"actions": NONE, "undivided": NONE, "guarded": NONE, "fixed": NONE, "head": 0}
+    values |= {"exchange": len(sizes)} | more
     return SizedHistory(sizes=sizes, cuts=Cuts(cuts), **values)
 
 
@@ -103,6 +105,15 @@ class TestByAge:
         assert TAIL_SHARE < 0.35 < LARGEST_SHARE
         assert 10 not in plan(history, 1_000).limits
         assert plan(sized(*[100] * 10, 5_000), 1_000).limits[10] < 1_000
+
+    def test_the_newest_exchange_of_words_is_whole_where_it_fits(self):
+        """An answer behind which a question stands may be larger than the tail."""
+        history = sized(*[100] * 20, 440, 50)
+        assert TAIL_SHARE < 0.49 < EXCHANGE_SHARE
+        assert 20 in plan(history, 1_000).limits
+        assert 20 not in plan(replace(history, exchange=20), 1_000).limits
+        larger = sized(*[100] * 20, 600, 50, exchange=20)
+        assert 20 in plan(larger, 1_000).limits
 
     def test_results_that_the_model_has_not_read_are_whole_where_they_fit(self):
         """It asked for them, and asks again for what is cut. Where they do not fit, others have their half."""

@@ -17,6 +17,9 @@ from refold.core.compaction.cuts import Cuts
 
 TAIL_SHARE: Final = 0.25
 """Share of the free room in which the newest messages stand whole, whatever that leaves for older ones."""
+EXCHANGE_SHARE: Final = 0.5
+"""Share of the free room up to which the newest exchange of words stands whole, before the text has its room:
+what somebody asks next is about the last answer."""
 AGE_SHARE: Final = 0.3
 """Tokens behind a message, as a share of the free room, at which it is twice as old as the newest. Smaller
 gives the newest messages more: better for the next actions, worse for later ones."""
@@ -63,6 +66,8 @@ class SizedHistory:
     head: int
     """Number of system messages that lead the history."""
     cuts: Cuts
+    exchange: int
+    """Where the newest exchange of words begins, which stands whole where it can."""
     unit: int = 1
     """Units of a token."""
     without_media: Mapping[int, int] = field(default_factory=dict)
@@ -123,6 +128,9 @@ class _Planner:
         self.divide = divide
         self.free = free
         self.largest = int(free * LARGEST_SHARE)
+        exchange = sum(history.sizes[history.exchange :])
+        self.whole_tail = max(int(free * TAIL_SHARE), min(exchange, int(free * EXCHANGE_SHARE)))
+        """Room behind which messages are shortened by their age."""
         self.ages = _measure_ages(history, self.largest)
         self.removable = sum(history.sizes) - sum(history.sizes[at] for at in history.guarded)
         legal = history.cuts.legal
@@ -279,7 +287,7 @@ class _Planner:
         older = (1 + age / max(1.0, self.free * AGE_SHARE)) ** AGE_POWER
         # The newest message may be larger than the others of the tail. Results of one turn share that room.
         sizes = [history.sizes[at] for at in run]
-        room = int(self.free * TAIL_SHARE) - age if age else self._find_newest_room(sum(sizes))
+        room = self.whole_tail - age if age else self._find_newest_room(sum(sizes))
         height = find_height(sizes, room)
         for at in run:
             size, firm = history.sizes[at], history.firm.get(at, 0)

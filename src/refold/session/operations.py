@@ -287,17 +287,8 @@ def unfold(state: SessionState, fold: str | FoldMade | None) -> SessionFlow[str 
         nonlocal undone
         yield from reload_if_stale(state)
         word: Any = undone or getattr(fold, "name", fold)
-        if word is None:
-            standing = [shortening for shortening in state.shortening_folds() if shortening.standing]
-            if not standing:
-                return None
-            name = standing[-1].name
-        else:
-            names = find_folds(state, str(word))
-            if len(names) != 1:
-                problem = "several folds begin with" if names else "no fold of this branch is named"
-                raise RefoldError(f"{problem} {str(word)!r}: `folds()` lists them")
-            name = names[0]
+        if (name := _choose_fold(state, word)) is None:
+            return None
         known = state.view.fold(name)
         mends = find_mends(state, name)
         said_items = state.caller.said_items  # the caller holds the same messages afterwards
@@ -326,6 +317,17 @@ def unfold(state: SessionState, fold: str | FoldMade | None) -> SessionFlow[str 
         return name
 
     return (yield from retry_on_conflict(state, act))
+
+
+def _choose_fold(state: SessionState, word: Any) -> str | None:
+    """Return the name of the fold that a word begins, or of the latest that stands; None if none does."""
+    if word is None:
+        return next((fold.name for fold in reversed(state.shortening_folds()) if fold.standing), None)
+    names = find_folds(state, str(word))
+    if len(names) != 1:
+        problem = "several folds begin with" if names else "no fold of this branch is named"
+        raise RefoldError(f"{problem} {str(word)!r}: `folds()` lists them")
+    return names[0]
 
 
 def folds(state: SessionState) -> SessionFlow[list[FoldMade]]:

@@ -128,9 +128,6 @@ class _Planner:
         self.divide = divide
         self.free = free
         self.largest = int(free * LARGEST_SHARE)
-        exchange = sum(history.sizes[history.exchange :])
-        self.whole_tail = max(int(free * TAIL_SHARE), min(exchange, int(free * EXCHANGE_SHARE)))
-        """Room behind which messages are shortened by their age."""
         self.ages = _measure_ages(history, self.largest)
         self.removable = sum(history.sizes) - sum(history.sizes[at] for at in history.guarded)
         legal = history.cuts.legal
@@ -287,7 +284,8 @@ class _Planner:
         older = (1 + age / max(1.0, self.free * AGE_SHARE)) ** AGE_POWER
         # The newest message may be larger than the others of the tail. Results of one turn share that room.
         sizes = [history.sizes[at] for at in run]
-        room = self.whole_tail - age if age else self._find_newest_room(sum(sizes))
+        whole = EXCHANGE_SHARE if run[0] >= history.exchange else TAIL_SHARE
+        room = int(self.free * whole) - age if age else self._find_newest_room(sum(sizes))
         height = find_height(sizes, room)
         for at in run:
             size, firm = history.sizes[at], history.firm.get(at, 0)

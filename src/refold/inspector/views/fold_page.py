@@ -242,7 +242,8 @@ def _describe_facts(rows: _FoldRows, receipt: Mapping[str, Any]) -> dict[str, An
 def _list_facts(facts: Iterable[Fact], redact: Redact) -> list[dict[str, Any]]:
     """Return facts as plain data, in the order of their messages; the redactor sees them as one text."""
     listed = list(islice(facts, _MOST_FACTS))
-    texts = [" ".join(_name_fact(fact).split()) for fact in listed]
+    places = (f"{fact.about}: " if fact.about and fact.kind == "value" else "" for fact in listed)
+    texts = [" ".join(f"{place}{fact.text}".split()) for place, fact in zip(places, listed, strict=True)]
     shown = redact("\n".join(texts))[0].split("\n")
     if len(shown) != len(texts):  # a secret went over several lines
         shown = [redact(text)[0] for text in texts]
@@ -250,7 +251,3 @@ def _list_facts(facts: Iterable[Fact], redact: Redact) -> list[dict[str, Any]]:
         {"kind": fact.kind, "text": text, "handle": f"#{fact.at}" if fact.at > 0 else None}
         for fact, text in zip(listed, shown, strict=True)
     ]
-
-
-def _name_fact(fact: Fact) -> str:
-    return f"{fact.about}: {fact.text}" if fact.about and fact.kind == "value" else fact.text

@@ -210,6 +210,23 @@ def test_a_view_that_begins_with_an_order_from_the_middle_is_continued(system, p
     assert [entry.value for entry in session.log(kinds=["said"])] == [*history, *new, *again]
 
 
+@pytest.mark.parametrize("system", [[], [{"role": "system", "content": "Be brief."}]])
+@pytest.mark.parametrize("policy", ["ripple", "opal", "codebuddy", "neurolink", "umwelten"])
+def test_such_a_view_is_continued_where_another_process_undid_its_fold(system, policy):
+    """The summary in it is nobody's words."""
+    history = [user("hello"), ORDER, *talk(30)[1:]]
+    store = refold.open_store("memory:")
+    session = opened(store=store, window=9_000, policy=policy, ask=Scripted("They talked of numbers. " * 9))
+    session.prepare([*system, *history])
+    view = session.view() if session.compact().compacted else []
+    assert view[len(system)] == ORDER
+    session.unfold()
+    session = opened(store=store, window=9_000, policy=policy)
+    new = [reply("more"), user("next")]
+    session.prepare([*view, *new])
+    assert [entry.value for entry in session.log(kinds=["said"])] == [*history, *new]
+
+
 ORDER = {"role": "developer", "content": "Answer in French."}
 NICE = {"role": "developer", "content": "Be nice."}
 EDITS = {
@@ -739,6 +756,22 @@ def test_a_list_may_change_its_format_between_two_turns(first, changes_to, said)
         for _ in range(2):
             assert session.prepare(changed).messages == changed
         assert [entry.said for entry in session.log(kinds=["said"])] == [*range(1, len(changed) + 1)]
+
+
+def test_a_refused_list_in_another_format_leaves_the_session_in_its_own():
+    session = opened(window=100_000)
+    session.prepare([user("hello"), reply("hi"), user("how are you?")])
+    view = session.view()
+    gemini = [
+        {"role": "user", "parts": [{"text": "hello"}]},
+        {"role": "model", "parts": [{"text": "hi"}]},
+        {"role": "user", "parts": [{"text": "how are you?"}]},
+        {"role": "model", "parts": [{"text": 5}]},
+    ]
+    with pytest.raises(refold.FormatError):
+        session.prepare(gemini)
+    assert session.view() == view
+    assert session.prepare().messages == view
 
 
 def test_a_list_in_another_format_than_the_session_is_opened_with_is_named():

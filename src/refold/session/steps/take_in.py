@@ -7,7 +7,7 @@ into them.
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from refold import formats
 from refold.core.log.entries import hash_entry
@@ -23,7 +23,13 @@ from refold.session.state.session_state import SessionState
 from refold.session.steps.append import append_messages, mark_entry
 from refold.session.steps.branches.branch import branch
 from refold.session.steps.branches.walk import walk_on
-from refold.session.steps.earlier_views import find_changed, find_resumed_items, find_rewritten, is_same
+from refold.session.steps.earlier_views import (
+    earlier_views,
+    find_changed,
+    find_resumed_items,
+    find_rewritten,
+    is_same,
+)
 from refold.session.steps.fill_view import fill_view
 from refold.session.steps.native.fold_blocks import adopt_list, show_known
 from refold.session.steps.other_head import find_said_head, show_head, show_orders
@@ -41,6 +47,10 @@ among them is noticed some turns later."""
 SHORT: Final = 1_024
 """Messages in another list of the caller's that are all compared by content. In a longer one that holds the
 same objects an edit in place is noticed as in the caller's own list."""
+
+
+_Orders: TypeAlias = list[tuple[ViewItem | None, Any]]
+"""Orders that a view begins with: where they stand, and as they are known."""
 
 
 class _Comparison(NamedTuple):
@@ -73,13 +83,25 @@ def take_in(state: SessionState, messages: Sequence[Any]) -> SessionFlow[bool]:
         messages = state.caller.to_plain_list(messages, NEWEST)
         compared = _compare_with_said(state, messages)
     try:
-        fixed, orders = _find_front(state, messages, compared)
+        fixed, orders = yield from _find_front(state, messages, compared)
         wire = _detect_list(state, _find_new(state, messages, fixed, compared))
     except FormatError:
         detect_format(state, messages).parse(messages)  # names the place in the caller's list
         raise
-    if wire.name != state.loaded.reader.wire.name:
-        yield from fill_view(state, state.loaded.system, wire)
+    if wire.name == state.loaded.reader.wire.name:
+        return (yield from _take_in_orders(state, messages, fixed, orders, compared))
+    yield from fill_view(state, state.loaded.system, wire)
+    try:
+        return (yield from _take_in_orders(state, messages, fixed, orders, compared))
+    except FormatError:
+        state.position.mark_stale()  # the conversation goes on in the format that it had
+        raise
+
+
+def _take_in_orders(
+    state: SessionState, messages: list[Any], fixed: int, orders: _Orders, compared: _Comparison | None
+) -> SessionFlow[bool]:
+    """Store what is new in a list whose leading orders may be edited ones of a view."""
     if not orders:
         return (yield from _take_in_known(state, messages, fixed, compared))
     given = copy_item(messages[fixed : fixed + len(orders)])
@@ -226,7 +248,7 @@ def _has_new_objects(state: SessionState, messages: list[Any], compared: _Compar
 
 def _find_front(
     state: SessionState, messages: Sequence[Any], compared: _Comparison | None
-) -> tuple[int, list[tuple[ViewItem | None, Any]]]:
+) -> SessionFlow[tuple[int, _Orders]]:
     """Return how many system messages stand in front, without those that a view begins with.
 
     A fold may take all that stood before a system message that came in the middle. If the caller has edited
@@ -238,7 +260,10 @@ def _find_front(
     if count == first:
         return count, []
     current = view_to_send(state.position, state.loaded)
-    for view in (current, *caller.sent_views.values(), *filter(None, [caller.resumed_view])):
+    views = [current, *caller.sent_views.values(), *filter(None, [caller.resumed_view])]
+    if count > fixed:  # a view that another process has sent may begin with them
+        views += yield from earlier_views(state, messages[first:])
+    for view in views:
         own = _count_leading(wire, view.items)
         start = count - own
         if not own or start < first:
@@ -252,7 +277,7 @@ def _find_front(
 
 def _puts_behind(wire: Format, view: SentView, place: int, rest: Sequence[Any]) -> bool:
     """True if messages begin with the summary that a fold has put at this place of a view."""
-    if place >= len(view.view_items) or not isinstance(view.view_items[place], Replacement) or not rest:
+    if place >= len(view.items) or not isinstance(view.view_items[place], Replacement) or not rest:
         return False
     return wire.parse([view.items[place]])[0].is_summary and is_same(wire, view.items[place], rest[0], 0)
 

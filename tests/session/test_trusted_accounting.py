@@ -65,6 +65,18 @@ def test_a_random_caller_with_true_reports_never_sends_more_than_the_window(poli
     assert top <= window
 
 
+def test_an_undone_fold_has_its_true_size_beside_tools_that_are_not_named():
+    """What new messages count is known from before the fold; the folded view alone is mostly hidden tools."""
+    session, hidden = opened(window=60_000), 6_000
+    for number in range(24):
+        session.say([say_words(number, 100) for _ in range(6)])
+        session.observe(usage(refold.count(session.prepare().messages) + hidden))
+    session.compact(target=4_000)
+    session.observe(usage(refold.count(session.prepare().messages) + hidden))
+    session.unfold()
+    assert session.budget().used == pytest.approx(refold.count(session.view()) + hidden, rel=0.05)
+
+
 @pytest.mark.few_values(2)
 @pytest.mark.parametrize("how", ["view", "prepare", "outcome"])
 def test_a_report_belongs_to_the_list_that_was_sent(how):

@@ -59,10 +59,13 @@ class Calibration:
         """Return what the provider would report for a request of this estimated size.
 
         What it counts beside our estimate may lie in the messages or in parts that stay, such as tools that
-        we do not know of. The larger reading is taken, because a context that is too large is refused.
+        we do not know of. Of a smaller request the larger reading is taken, because a context that is too
+        large is refused; in a larger one new messages count as new ones did before.
         """
-        grown = self.last.reported + (estimate - self.last.estimate) * self.scale
-        return max(0, round(max(estimate * self.ratio, grown)))
+        new = estimate - self.last.estimate
+        grown = self.last.reported + new * self.scale
+        is_larger = new > 0 and self.last.reported
+        return max(0, round(grown if is_larger else max(estimate * self.ratio, grown)))
 
     def believes(self, counted: Counted, *, extends: bool) -> bool:
         """True if a report can be a count of everything that was sent.

@@ -102,8 +102,10 @@ class UsageReport:
 
     def after(self, last: "UsageReport | None") -> "UsageReport":
         """Return the report with the growth since the last one added."""
-        if last is None or not last.holds or last.model != self.model:
+        if last is None or last.model != self.model:
             return self
+        if not last.holds:  # behind a fold new messages count as they did before it
+            return quick_replace(self, grown=last.grown)
         reported, estimated = self.usage.input - last.usage.input, self.estimate - last.estimate
         listed = 0 if last.fixed is None or self.fixed is None else max(0, self.fixed - last.fixed)
         # Tools that are named from now on may have been counted before.

@@ -9,11 +9,9 @@ from pkgutil import get_data
 def _read_alternatives(package: str) -> dict[str, str]:
     """Return what each name of the file stands for."""
     text = (get_data(package, "data/patterns.txt") or b"").decode()
-    sections = (section.split("\n") for section in text.split("\n== ")[1:])
-    return {
-        name: "|".join(line for line in lines if line and not line.startswith("# ")).replace("|  ", "")
-        for name, *lines in sections
-    }
+    lines = [line for line in re.split(r"\r?\n", text) if line and not line.startswith("# ")]
+    sections = "\n".join(lines).replace("\n  ", "").removeprefix("== ").split("\n== ")
+    return {name: "|".join(alternatives) for name, *alternatives in (each.split("\n") for each in sections)}
 
 
 def read_pattern(package: str, name: str, flags: int = 0) -> re.Pattern[str]:

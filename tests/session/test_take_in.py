@@ -227,6 +227,16 @@ def test_such_a_view_is_continued_where_another_process_undid_its_fold(system, p
     assert [entry.value for entry in session.log(kinds=["said"])] == [*history, *new]
 
 
+def test_a_view_that_begins_with_an_order_costs_no_read_of_the_store(monkeypatch):
+    """Views of other processes are looked for only where none of the session's own is continued."""
+    history = [user("hello"), ORDER, *talk(30)[1:]]
+    session = opened(window=9_000, policy="ripple", ask=Scripted("They talked of numbers. " * 9))
+    session.prepare(history)
+    view = session.view() if session.compact().compacted else []
+    monkeypatch.setattr(type(session.state.store), "read", None)
+    assert session.prepare([*view, reply("more"), user("next")]).messages[0] == ORDER
+
+
 ORDER = {"role": "developer", "content": "Answer in French."}
 NICE = {"role": "developer", "content": "Be nice."}
 EDITS = {

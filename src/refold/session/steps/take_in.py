@@ -48,7 +48,6 @@ SHORT: Final = 1_024
 """Messages in another list of the caller's that are all compared by content. In a longer one that holds the
 same objects an edit in place is noticed as in the caller's own list."""
 
-
 _Orders: TypeAlias = list[tuple[ViewItem | None, Any]]
 """Orders that a view begins with: where they stand, and as they are known."""
 
@@ -261,18 +260,26 @@ def _find_front(
         return count, []
     current = view_to_send(state.position, state.loaded)
     views = [current, *caller.sent_views.values(), *filter(None, [caller.resumed_view])]
-    if count > fixed:  # a view that another process has sent may begin with them
-        views += yield from earlier_views(state, messages[first:])
+    found = _find_in_views(wire, views, messages, first, count)
+    if found is None and count > fixed:  # a view that another process has sent may begin with them
+        views = yield from earlier_views(state, messages[first:])
+        found = _find_in_views(wire, views, messages, first, count)
+    return found or (count, [])
+
+
+def _find_in_views(
+    wire: Format, views: Sequence[SentView], messages: Sequence[Any], first: int, count: int
+) -> tuple[int, _Orders] | None:
+    """Return where the first view that the list continues begins in it, and its orders if they are edited."""
     for view in views:
         own = _count_leading(wire, view.items)
-        start = count - own
-        if not own or start < first:
+        if not own or (start := count - own) < first:
             continue
         if find_rewritten(wire, view.items[: own + 1], messages[start:]) is not None:
             return start, []
         if _puts_behind(wire, view, own, messages[count:]):
             return start, list(zip(view.view_items[:own], view.items[:own], strict=True))
-    return count, []
+    return None
 
 
 def _puts_behind(wire: Format, view: SentView, place: int, rest: Sequence[Any]) -> bool:

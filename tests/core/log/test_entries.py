@@ -5,8 +5,10 @@ import json
 import math
 import pickle
 import re
+from collections import OrderedDict as Ordered
 from dataclasses import fields as dataclass_fields
 from dataclasses import replace
+from http import HTTPStatus
 
 import pytest
 from hypothesis import given
@@ -211,6 +213,26 @@ def test_text_is_kept_readable_where_it_can_be():
     assert to_json_text("é😀") == '"é😀"'
     assert to_json_text("\x00") == '"\\u0000"'
     assert to_json_text("é\ud800") == '"\\u00e9\\ud800"'
+
+
+class _Word(str):
+    __slots__ = ()
+
+    def __str__(self):
+        return "other"
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *(_Word("a"), {_Word("k"): [_Word("é")]}, True, -0.0, 1e22, 10**4_000, (), {"b": (1,), "a": None}),
+        *(Ordered(b=1, a=2), HTTPStatus.OK, re.IGNORECASE, {HTTPStatus.OK: {1.5: 1, None: 2, True: 3}}),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_json_is_what_the_encoder_of_the_standard_library_writes(value):
+    """The encoder that is kept ready is a part of it that has no documentation."""
+    assert to_json_text(value) == json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])

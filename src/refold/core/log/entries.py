@@ -211,7 +211,7 @@ def _has_string_keys(value: Any, depth: int = 0) -> bool:
 
 
 def _make_writer(*, sort_keys: bool = False, ensure_ascii: bool = True) -> Callable[[Any], str]:
-    """Return what writes compact JSON; `JSONEncoder.encode` makes its part that writes anew each time."""
+    """Return what writes compact JSON: `JSONEncoder.encode` makes its encoder in C anew in each call."""
     slow = json.JSONEncoder(separators=(",", ":"), sort_keys=sort_keys, ensure_ascii=ensure_ascii)
     make: Any = encoder.c_make_encoder  # type: ignore[attr-defined]  # None without CPython's own
     escape = encoder.encode_basestring_ascii if ensure_ascii else encoder.encode_basestring
@@ -220,7 +220,7 @@ def _make_writer(*, sort_keys: bool = False, ensure_ascii: bool = True) -> Calla
     def write(value: Any) -> str:
         try:
             return "".join(quick(value, 0))
-        except (RecursionError, TypeError, ValueError):  # the slow one tells a circle from depth
+        except (RecursionError, TypeError, ValueError):  # the slow one says what is wrong, and needs no C
             return _write(slow.encode, value)
 
     return write

@@ -360,10 +360,10 @@ def _measure_history(task: Task) -> _Measured:
         for at, message in enumerate(task.messages)
         if message.is_summary and at not in task.protected
     )
-    exchange = _find_exchange(task, speakers)
-    answered = sum(task.sizes[at] for at in range(exchange, len(task.messages)) if at not in task.protected)
-    sized = _measure_sizes(task, speakers, rules, exchange)
-    return _Measured(sized, measure_talk(task.messages), said, earlier, answered)
+    start = _find_exchange(task, speakers)
+    exchange = sum(task.sizes[at] for at in range(start, len(task.messages)) if at not in task.protected)
+    sized = _measure_sizes(task, speakers, rules, start)
+    return _Measured(sized, measure_talk(task.messages), said, earlier, exchange)
 
 
 def _find_exchange(task: Task, speakers: Sequence[str]) -> int:
@@ -381,8 +381,8 @@ def _find_exchange(task: Task, speakers: Sequence[str]) -> int:
     return start
 
 
-def _measure_sizes(task: Task, speakers: Sequence[str], rules: frozenset[int], exchange: int) -> SizedHistory:
-    """Measure the messages, also as they are with markers in place of pictures and files."""
+def _measure_sizes(task: Task, speakers: Sequence[str], rules: frozenset[int], start: int) -> SizedHistory:
+    """Measure the messages, also with markers in place of pictures; `start`: of the newest exchange."""
     head = task.measured.head
     with_media = (index for index, message in enumerate(task.messages) if has_media(message.parts))
     slim = ((index, map_parts(task.messages[index], make_marker)) for index in with_media)
@@ -399,7 +399,7 @@ def _measure_sizes(task: Task, speakers: Sequence[str], rules: frozenset[int], e
         fixed=fixed | task.index.open_calls(),
         head=head,
         cuts=_find_cuts(task, speakers),
-        exchange=exchange,
+        exchange_start=start,
         unit=task.counter.divisor,
         without_media={
             index: task.counter.message(message)

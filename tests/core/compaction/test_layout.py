@@ -31,7 +31,7 @@ def sized(*sizes, groups=(), **more):
     """A history of messages of these sizes; `groups`: how many messages stay together, one each if empty."""
     cuts = (0, *accumulate(groups or [1] * len(sizes)))
     values = {"actions": NONE, "undivided": NONE, "guarded": NONE, "fixed": NONE, "head": 0}
-    values |= {"exchange": len(sizes)} | more
+    values |= {"exchange_start": len(sizes)} | more
     return SizedHistory(sizes=sizes, cuts=Cuts(cuts), **values)
 
 
@@ -111,8 +111,8 @@ class TestByAge:
         history = sized(*[100] * 20, 440, 50)
         assert TAIL_SHARE < 0.49 < EXCHANGE_SHARE
         assert 20 in plan(history, 1_000).limits
-        assert 20 not in plan(replace(history, exchange=20), 1_000).limits
-        larger = sized(*[100] * 20, 600, 50, exchange=20)
+        assert 20 not in plan(replace(history, exchange_start=20), 1_000).limits
+        larger = sized(*[100] * 20, 600, 50, exchange_start=20)
         assert 20 in plan(larger, 1_000).limits
 
     def test_results_that_the_model_has_not_read_are_whole_where_they_fit(self):

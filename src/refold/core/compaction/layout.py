@@ -66,7 +66,7 @@ class SizedHistory:
     head: int
     """Number of system messages that lead the history."""
     cuts: Cuts
-    exchange: int
+    exchange_start: int
     """Where the newest exchange of words begins, which stands whole where it can."""
     unit: int = 1
     """Units of a token."""
@@ -284,7 +284,7 @@ class _Planner:
         older = (1 + age / max(1.0, self.free * AGE_SHARE)) ** AGE_POWER
         # The newest message may be larger than the others of the tail. Results of one turn share that room.
         sizes = [history.sizes[at] for at in run]
-        whole = EXCHANGE_SHARE if run[0] >= history.exchange else TAIL_SHARE
+        whole = EXCHANGE_SHARE if run[0] >= history.exchange_start else TAIL_SHARE
         room = int(self.free * whole) - age if age else self._find_newest_room(sum(sizes))
         height = find_height(sizes, room)
         for at in run:

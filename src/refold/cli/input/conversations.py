@@ -1,8 +1,6 @@
 """The conversation that a command looks at: a file, or a session of the store in its place."""
 
 from argparse import Namespace
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 
 from refold.cli.exit_status import WrongUse
@@ -12,15 +10,14 @@ from refold.core.log.entries import SAID
 from refold.formats.shared.documents import Document
 
 
-@contextmanager
-def _hint_at_session(name: str) -> Iterator[None]:
-    """Say how a session is named, if the file that is not there may be one: other commands take it there."""
+def _read_file(args: Namespace, screen: Screen, *, whole: bool, allow_mixed: bool) -> Source:
+    """Read the file that the arguments name; if there is none, say how a session is named."""
     try:
-        yield
-    except WrongUse as error:
-        if "." not in name and str(error) == f"there is no file {name}":
-            raise WrongUse(f"{error}; for a session of the store write --session {name}") from None
-        raise
+        return read_source(args.file, screen, format=args.format, whole=whole, allow_mixed=allow_mixed)
+    except WrongUse as error:  # other commands take the name of a session in this place
+        if "." in args.file or str(error) != f"there is no file {args.file}":
+            raise
+        raise WrongUse(f"{error}; for a session of the store write --session {args.file}") from None
 
 
 def read_conversation_of(
@@ -33,8 +30,7 @@ def read_conversation_of(
     if args.session is None:
         if args.store is not None:
             raise WrongUse("--store goes with --session: a FILE is in no store")
-        with _hint_at_session(args.file):
-            return read_source(args.file, screen, format=args.format, whole=whole, allow_mixed=allow_mixed)
+        return _read_file(args, screen, whole=whole, allow_mixed=allow_mixed)
     from refold.cli.input.stores import find_head, open_session, use_store  # a file needs no store
 
     with use_store(args) as store:

@@ -317,7 +317,7 @@ def is_signed_call(part: Part) -> bool:
 
 
 def read_json(text: str | bytes, otherwise: Any = None) -> Any:
-    """Return the value of a text that is JSON; `otherwise` if it is none, or nested too deep to read."""
+    """Return the value of a text that is JSON; `otherwise` if it is none or nested too deep."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):

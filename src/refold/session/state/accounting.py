@@ -104,12 +104,10 @@ class UsageReport:
         """Return the report with the growth since the last one added."""
         if last is None or last.model != self.model:
             return self
-        if not last.holds:  # behind a fold new messages count as they did before it
-            return quick_replace(self, grown=last.grown)
         reported, estimated = self.usage.input - last.usage.input, self.estimate - last.estimate
         listed = 0 if last.fixed is None or self.fixed is None else max(0, self.fixed - last.fixed)
-        # Tools that are named from now on may have been counted before.
-        if reported <= LEAST_SHARE * listed or estimated <= 0 or self.guess != last.guess:
+        # Behind a fold growth is none of new messages. Tools that are named now may have been counted before.
+        if not last.holds or reported <= LEAST_SHARE * listed or estimated <= 0 or self.guess != last.guess:
             return quick_replace(self, grown=last.grown)
         old = last.grown if last.grown[1] <= GROWTH_MEMORY else (last.grown[0] // 2, last.grown[1] // 2)
         return quick_replace(self, grown=(old[0] + reported, old[1] + estimated))

@@ -5,8 +5,8 @@ from typing import Final
 from refold.core.compaction.cached_prefix import CachedPrefix, is_neutral_tool, same_model
 from refold.core.messages.message import Text
 from refold.core.models.model_names import provider_of
-from refold.core.models.prices import find_client_price, find_price, sends_bill
-from refold.core.models.windows import Price, Window, find_known
+from refold.core.models.prices import choose_price, find_client_price, sends_bill
+from refold.core.models.windows import Price, Window
 from refold.session.state.session_state import SessionState
 
 CACHE_SECONDS: Final = 300.0
@@ -28,8 +28,8 @@ def conversation_price(state: SessionState, answered: str = "", window: Window |
     settings = state.settings
     model, find = settings.model or answered, settings.policy.window
     if sends_bill(settings.endpoint):
-        known = window if window is not None and settings.model else find_known(find, model)
-        return (known and known.price) or find_price(model)
+        known = window.price if window is not None and settings.model else None
+        return known or choose_price(find, model)
     return find_client_price(settings.endpoint.partition("#")[0], model.rpartition("#")[2], find)
 
 

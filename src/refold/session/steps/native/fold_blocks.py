@@ -73,7 +73,7 @@ def note_block(state: SessionState, response: Response) -> None:
 
 
 def adopt_answer(state: SessionState, response: Response) -> SessionFlow[str | None]:
-    """Fold the whole view by a block that came as an answer of its own; None if this is no such answer."""
+    """Fold the whole view by an answer that ended with a compaction; None if it has no block to fold by."""
     if response.message is None or not state.view.said:
         return None
     items = response.message if isinstance(response.message, tuple) else (response.message,)

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from refold.core.log import entries
 from refold.core.log.entries import (
     AS_WRITTEN,
     KINDS,
@@ -233,6 +234,14 @@ class _Word(str):
 def test_json_is_what_the_encoder_of_the_standard_library_writes(value):
     """The encoder that is kept ready is a part of it that has no documentation."""
     assert to_json_text(value) == json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+@pytest.mark.parametrize("make", [None, lambda: None])
+def test_a_python_that_makes_its_encoder_otherwise_writes_the_same(make, monkeypatch):
+    with monkeypatch.context() as other:
+        other.setattr("json.encoder.c_make_encoder", make)
+        write = entries._make_writer(sort_keys=True)
+    assert write({"b": [1, "é"], "a": None}) == '{"a":null,"b":[1,"\\u00e9"]}'
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])

@@ -19,6 +19,7 @@ keep these names. Time and additional facts stand beside an entry and are not ha
 import hashlib
 import json
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import repeat
 from json import encoder
@@ -213,9 +214,12 @@ def _has_string_keys(value: Any, depth: int = 0) -> bool:
 def _make_writer(*, sort_keys: bool = False, ensure_ascii: bool = True) -> Callable[[Any], str]:
     """Return what writes compact JSON: `JSONEncoder.encode` makes its encoder in C anew in each call."""
     slow = json.JSONEncoder(separators=(",", ":"), sort_keys=sort_keys, ensure_ascii=ensure_ascii)
-    make: Any = encoder.c_make_encoder  # type: ignore[attr-defined]  # None without CPython's own
     escape = encoder.encode_basestring_ascii if ensure_ascii else encoder.encode_basestring
-    quick = make and make(None, slow.default, escape, None, ":", ",", sort_keys, False, True)
+    quick: Any = None
+    with suppress(TypeError, KeyError):  # another Python has none, or makes it in another way
+        quick = vars(encoder)["c_make_encoder"](
+            None, slow.default, escape, None, ":", ",", sort_keys, False, True
+        )
 
     def write(value: Any) -> str:
         try:

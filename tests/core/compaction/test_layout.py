@@ -108,11 +108,11 @@ class TestByAge:
 
     def test_the_newest_exchange_of_words_is_whole_where_it_fits(self):
         """An answer behind which a question stands may be larger than the tail."""
-        history = sized(*[100] * 20, 440, 50)
-        assert TAIL_SHARE < 0.49 < EXCHANGE_SHARE
+        history = sized(*[100] * 20, 640, 50)
+        assert TAIL_SHARE < 0.69 < EXCHANGE_SHARE
         assert 20 in plan(history, 1_000).limits
         assert 20 not in plan(replace(history, exchange_start=20), 1_000).limits
-        larger = sized(*[100] * 20, 600, 50, exchange_start=20)
+        larger = sized(*[100] * 20, 800, 50, exchange_start=20)
         assert 20 in plan(larger, 1_000).limits
 
     def test_results_that_the_model_has_not_read_are_whole_where_they_fit(self):

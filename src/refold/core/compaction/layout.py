@@ -17,7 +17,7 @@ from refold.core.compaction.cuts import Cuts
 
 TAIL_SHARE: Final = 0.25
 """Share of the free room in which the newest messages stand whole, whatever that leaves for older ones."""
-EXCHANGE_SHARE: Final = 0.5
+EXCHANGE_SHARE: Final = 0.7
 """Share of the free room up to which the newest exchange of words stands whole, before the text has its room:
 what somebody asks next is about the last answer."""
 AGE_SHARE: Final = 0.3

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from copy import deepcopy
@@ -48,6 +49,34 @@ def test_what_is_no_json_is_refused_also_in_the_place_of_another_message(more):
         before = stored(session)
         with pytest.raises(FormatError, match="is no JSON"):
             session.prepare([{**user("fine"), **more}])
+        assert stored(session) == before
+
+
+@pytest.mark.parametrize(
+    ("more", "place"),
+    [
+        ({"x": {"y": [1, {2}]}}, ".x.y[1]: is no JSON and cannot be stored: Object of type set"),
+        ({"x": [{(1, 2): 3}]}, ".x[0]: is no JSON and cannot be stored: keys must be"),
+        ({"x": {1: 2, "b": 3}}, ".x: is no JSON and cannot be stored: keys of several kinds"),
+        ({"x": [{3: "a", "3": "b"}]}, ".x[0]: is no JSON and cannot be stored: keys of several"),
+        ({"x": [{10: "a", 9: "b"}]}, ".x[0]: is no JSON and cannot be stored: it would not be read back"),
+    ],
+    ids=["value", "tuple key", "mixed keys", "double", "order"],
+)
+def test_what_is_no_json_is_named_by_its_message_and_field(more, place):
+    history = talk(2)
+    odd = {**user("fine"), **more}
+    with opened() as session:
+        session.prepare(history)
+        before = stored(session)
+        for act, number in (
+            (lambda: session.prepare([*history, user("one"), odd]), len(history) + 1),
+            (lambda: session.prepare([{**odd, "role": "system"}, *history]), 0),
+            (lambda: session.say([user("one"), odd]), 1),
+            (lambda: session.say(odd), 0),
+        ):
+            with pytest.raises(FormatError, match=re.escape(f"messages[{number}]{place}")):
+                act()
         assert stored(session) == before
 
 

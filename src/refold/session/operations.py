@@ -18,13 +18,13 @@ from refold.core.compaction.policy import Policy
 from refold.core.log.entries import FOLDS, SAID
 from refold.core.log.view import MessageRange
 from refold.core.messages.message import Message, Text
-from refold.core.messages.plain_values import to_plain_messages
+from refold.core.messages.plain_values import read_each, to_plain_messages
 from refold.core.messages.speakers import find_user_turns
 from refold.core.messages.unread import NATIVE, is_native
 from refold.core.models.prices import Spent
 from refold.core.summaries.native import find_twin
 from refold.core.tokens.units import parse_window
-from refold.errors import RefoldError
+from refold.errors import FormatError, RefoldError
 from refold.formats.shared import canonical
 from refold.policies import presets
 from refold.session.drivers import SessionFlow, StoreCall
@@ -47,7 +47,7 @@ from refold.session.steps.native.refused_blocks import drop_foreign_compactions
 from refold.session.steps.prepare import find_mends, repair_view
 from refold.session.steps.read_entries import fold_messages, read_block
 from refold.session.steps.recall import find_folds, find_removed, parse_handle
-from refold.session.steps.take_in import detect_format, is_system, replace_system
+from refold.session.steps.take_in import detect_format, is_system, name_fault, replace_system
 from refold.stores import Head
 
 SAME: Final = ""
@@ -90,13 +90,10 @@ def say(
         if key is not None and (number := (yield from _find_key(state, key))):
             return number
         value = Message("user", (Text(message),)) if isinstance(message, str) else message
-        if not isinstance(value, Message):
-            listed = value if isinstance(value, list | tuple) else [value]
-            items = [copy_item(item) for item in to_plain_messages(listed)]
-        elif state.wire.name == canonical.FORMAT.name:
-            items = [value]
-        else:
-            items = list(state.wire.render([value]))
+        items = to_plain_messages(value if isinstance(value, list | tuple) else [value])
+        if isinstance(value, Message) and state.wire.name != canonical.FORMAT.name:
+            items = state.wire.render(items)
+        items = read_each(items, copy_item)
         wire = detect_format(state, items)
         formats.refuse_other(wire, items)
         if wire.name != state.wire.name and can_change_format(state, wire, items):
@@ -104,9 +101,13 @@ def say(
         system = 0
         while state.view.said == 0 and system < len(items) and is_system(state.wire, items[system]):
             system += 1
-        if system:
-            yield from replace_system(state, [*state.loaded.system, *items[:system]])
-        yield from append_messages(state, items[system:], key=key)
+        try:
+            if system:
+                yield from replace_system(state, [*state.loaded.system, *items[:system]])
+            yield from append_messages(state, items[system:], key=key)
+        except FormatError as error:
+            name_fault(state, items, error)
+            raise
         if state.caller.caller_list is None:
             # No list will come to be compared with, so a long conversation need not stay in memory.
             state.caller.hold_said(None if state.view.said else [])

@@ -5,6 +5,7 @@ import json
 import math
 import pickle
 import re
+import tracemalloc
 from collections import OrderedDict as Ordered
 from dataclasses import fields as dataclass_fields
 from dataclasses import replace
@@ -306,10 +307,15 @@ def test_what_is_nested_too_deep_is_refused():
 
 @pytest.mark.parametrize("write", [to_json_text, one, lambda value: hash_entry(ROOT, "usage", value)])
 def test_what_contains_itself_is_no_deep_value(write):
-    value = {"role": "user"}
+    value = {"role": "user", "text": "lorem ipsum " * 10_000}
     value["content"] = [value]
+    tracemalloc.start()
     with pytest.raises(FormatError, match="cannot be stored: Circular reference detected"):
         write(value)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 3_000_000  # the text once, and not once for each round
+    assert write([value["text"]])  # what was written before leaves nothing behind
 
 
 @given(st.recursive(JSON | st.floats(), lambda inner: st.tuples(inner) | st.dictionaries(KEYS, inner)))

@@ -1,5 +1,6 @@
 """Objects of SDKs and frameworks are read as the JSON that they stand for."""
 
+import tracemalloc
 from dataclasses import dataclass, field
 from enum import Enum
 from types import MappingProxyType
@@ -9,6 +10,7 @@ import pydantic
 import pytest
 
 import refold
+from refold import Message, Opaque, Text, ToolCall
 
 RESULT = {"type": "tool_result", "tool_use_id": "t1"}
 
@@ -130,6 +132,46 @@ def test_an_object_around_values_that_are_nested_too_deep_is_refused():
         value = {"next": value}
     with pytest.raises(refold.FormatError, match="nested too deep"):
         refold.measure([{"role": Role.USER, "content": "hi", "extra": value}], window=8_000)
+
+
+def make_circle() -> dict[str, Any]:
+    value: dict[str, Any] = {"text": "lorem ipsum " * 1_000}
+    value["again"] = [value]
+    return value
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"role": "user", "content": "hi", "extra": make_circle()},
+        {"role": "user", "content": [{"type": "text", "text": "hi", "extra": (make_circle(),)}]},
+        Message("assistant", [ToolCall("c1", "look", make_circle())]),
+        Message("user", [Text("hi", extra=make_circle())]),
+        Message("user", [Opaque("odd", make_circle())]),
+        Message("user", "hi", meta=make_circle()),
+    ],
+    ids=["plain", "in a tuple", "arguments", "extra", "opaque", "meta"],
+)
+def test_what_contains_itself_is_refused_by_its_place_and_takes_no_memory(message):
+    """Each round of it would be written out: a text of 1 MB was 1 GB before the error."""
+    session = refold.open("talk", store="memory:", window=8_000)
+    first = Message("user", "hi") if isinstance(message, Message) else {"role": "user", "content": "hi"}
+    session.prepare([first])
+    messages = [first, message]
+    calls = [refold.measure, refold.compact, refold.plan, refold.repair, refold.count, session.prepare]
+    tracemalloc.start()
+    try:
+        for call in [*calls, session.say]:
+            with pytest.raises(refold.FormatError, match=r"^messages\[1\]: .* contains itself$"):
+                call(messages)
+        (problem,) = refold.validate(messages)
+        assert problem.message == "messages[1]: is nested too deep, or contains itself"
+        with pytest.raises(refold.FormatError, match=r"^messages\[0\]: .* contains itself$"):
+            session.say(message)
+        assert tracemalloc.get_traced_memory()[1] < 4_000_000
+    finally:
+        tracemalloc.stop()
+    assert session.log(kinds=["said"])[-1].said == 1
 
 
 def test_what_is_no_list_is_refused():

@@ -26,6 +26,7 @@ from json import encoder
 from typing import Any, Final, Literal, TypeAlias, get_args
 
 from refold.core.log.normal_form import CACHED, remove_cached_fields, write_normal_form
+from refold.core.messages.plain_values import PLAIN_TYPES
 from refold.core.messages.quick_init import quick_init, quick_replace
 from refold.core.messages.short_repr import short_repr
 from refold.errors import FormatError
@@ -56,7 +57,6 @@ _HASH_BYTES: Final = 20
 _HASH: Final = hashlib.blake2b(digest_size=_HASH_BYTES)
 _HOLDERS: Final = (dict, list, tuple)
 _TEXT: Final = frozenset({str})
-_PLAIN: Final = frozenset({str, int, float, bool, type(None)})
 _CHECKED_DEPTH: Final = 40
 """Depth to which keys are checked without a round trip; deeper values take the slower check, not none."""
 
@@ -157,7 +157,7 @@ def make_entry(
     body, name = to_json_text(value), hash_entry(parent, kind, value, said)
     facts = _write_facts(name, body, about)
     entry = Entry(name=name, parent=parent, kind=kind, body=body, said=said, text=text, about=facts, at=at)
-    return entry if _has_string_keys(value) else _check_keys(entry)
+    return entry if _has_string_keys(value) else _check_keys(entry, value)
 
 
 def make_message_entry(
@@ -180,7 +180,7 @@ def make_message_entry(
         name=name, parent=parent, kind="said", body=body, said=said, text=text, about=facts, at=at
     )
     object.__setattr__(entry, "held", value)
-    return entry if known or _has_string_keys(value) else _check_keys(entry)
+    return entry if known or _has_string_keys(value) else _check_keys(entry, value)
 
 
 def _write_facts(name: str, body: str, about: Mapping[str, Any] | None) -> str:
@@ -189,12 +189,13 @@ def _write_facts(name: str, body: str, about: Mapping[str, Any] | None) -> str:
     return to_json_text(facts) if facts else "{}"
 
 
-def _check_keys(entry: Entry) -> Entry:
+def _check_keys(entry: Entry, value: Any) -> Entry:
     """Return the entry; raise FormatError if its value would not be read back as it is."""
     # JSON turns a key such as 1 into "1", which changes the order or the number of keys. Only a round trip
     # shows that; it is too slow for every message, and not needed if all keys are strings.
     if not entry.sound:
-        raise FormatError("is no JSON and cannot be stored: it would not be read back as it is")
+        problem = "is no JSON and cannot be stored: it would not be read back as it is"
+        raise FormatError(problem, path=_find_odd(value))
     return entry
 
 
@@ -205,9 +206,9 @@ def _has_string_keys(value: Any, depth: int = 0) -> bool:
     if depth >= _CHECKED_DEPTH or (isinstance(value, dict) and set(map(type, value)) - _TEXT):
         return False
     items = value.values() if isinstance(value, dict) else value
-    if _PLAIN.issuperset(map(type, items)):  # as the rows of a fold's facts, of which there are many
+    if PLAIN_TYPES.issuperset(map(type, items)):  # as the rows of a fold's facts, of which there are many
         return True
-    inner = [item for item in items if type(item) not in _PLAIN]
+    inner = [item for item in items if type(item) not in PLAIN_TYPES]
     return all(map(_has_string_keys, inner, repeat(depth + 1)))
 
 
@@ -216,15 +217,17 @@ def _make_writer(*, sort_keys: bool = False, ensure_ascii: bool = True) -> Calla
     slow = json.JSONEncoder(separators=(",", ":"), sort_keys=sort_keys, ensure_ascii=ensure_ascii)
     escape = encoder.encode_basestring_ascii if ensure_ascii else encoder.encode_basestring
     quick: Any = None
+    holders: dict[int, Any] = {}  # those around what is written, so that one in itself is noticed at once
     with suppress(TypeError, KeyError):  # another Python has none, or makes it in another way
         quick = vars(encoder)["c_make_encoder"](
-            None, slow.default, escape, None, ":", ",", sort_keys, False, True
+            holders, slow.default, escape, None, ":", ",", sort_keys, False, True
         )
 
     def write(value: Any) -> str:
         try:
             return "".join(quick(value, 0))
-        except (RecursionError, TypeError, ValueError):  # the slow one says what is wrong, and needs no C
+        except (RecursionError, TypeError, ValueError, KeyError):  # the slow one says what is wrong
+            holders.clear()
             return _write(slow.encode, value)
 
     return write
@@ -289,7 +292,26 @@ def _write(write: Callable[..., str], value: Any, *how: Any) -> str:
     try:
         return write(value, *how)
     except RecursionError:
-        problem = "it is nested too deep to be stored, or it contains itself"
+        problem, value = "it is nested too deep to be stored, or it contains itself", None
     except (TypeError, ValueError) as error:
-        problem = str(error)
-    raise FormatError(f"is no JSON and cannot be stored: {problem}")
+        problem = "keys of several kinds" if "'<'" in str(error) else str(error)
+    raise FormatError(f"is no JSON and cannot be stored: {problem}", path=_find_odd(value))
+
+
+def _find_odd(value: Any) -> str:
+    """Return the path to a value that is no JSON, or whose keys are no texts; "" if there is none."""
+    todo: list[tuple[str, Any]] = [("", value)]
+    seen: set[int] = set()  # a value may contain itself
+    while todo:
+        path, value = todo.pop()
+        if isinstance(value, dict) and set(map(type, value)) <= _TEXT:
+            inner = [(f"{path}.{key}", item) for key, item in value.items()]
+        elif isinstance(value, list | tuple):
+            inner = [(f"{path}[{index}]", item) for index, item in enumerate(value)]
+        elif value is None or isinstance(value, str | int | float):
+            continue
+        else:
+            return path
+        todo += inner if id(value) not in seen else ()
+        seen.add(id(value))
+    return ""

@@ -1,16 +1,18 @@
 """Objects of SDKs and frameworks as plain JSON: what has `model_dump` or `to_dict`, and dataclasses."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields, is_dataclass
 from enum import Enum
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from refold.core.messages.message import Message
 from refold.errors import FormatError
 
+_Read = TypeVar("_Read")
 TOO_DEEP: Final = "is nested too deep, or contains itself"
-_PLAIN: Final = (str, int, float, Message)
+PLAIN_TYPES: Final = frozenset({str, int, float, bool, type(None)})
+"""Types of values that hold no others; nearly all values in messages have one of them."""
 _OPTIONS: Final = {"mode": "json", "by_alias": True}
 """How a pydantic model gives its JSON: under the provider's names."""
 _QUIET: Final = {**_OPTIONS, "warnings": False}
@@ -28,9 +30,14 @@ def has_objects(value: Any) -> bool:
                 if type(item) is not str and has_objects(item):  # most values are text
                     return True
         except RecursionError:
-            raise FormatError(TOO_DEEP, path="messages") from None
+            raise FormatError(TOO_DEEP) from None
         return False
-    return not (value is None or isinstance(value, _PLAIN)) or isinstance(value, Enum)
+    if isinstance(value, Message):  # what its fields hold must have an end, too
+        for part in (value, *value.parts):
+            for name in ("meta", "extra", "arguments", "value"):
+                has_objects(getattr(part, name, None))
+        return False
+    return not (value is None or isinstance(value, str | int | float)) or isinstance(value, Enum)
 
 
 def to_plain_value(value: Any, known: Mapping[int, tuple[Any, Any]], used: dict[int, tuple[Any, Any]]) -> Any:
@@ -49,7 +56,7 @@ def to_plain_value(value: Any, known: Mapping[int, tuple[Any, Any]], used: dict[
         if isinstance(value, list | tuple):
             return [to_plain_value(item, known, used) for item in value]
     except RecursionError:
-        raise FormatError(TOO_DEEP, path="messages") from None
+        raise FormatError(TOO_DEEP) from None
     key = id(value)
     if key not in used and key in known:
         used[key] = known[key]
@@ -64,10 +71,21 @@ def to_plain_messages(messages: Sequence[Any]) -> Sequence[Any]:
     """Return a list of messages as plain JSON; the same list if it has no objects."""
     if isinstance(messages, str | bytes) or not isinstance(messages, Sequence):
         return messages
-    if not any(map(has_objects, messages)):
+    if not any(read_each(messages, has_objects)):
         return messages
     used: dict[int, tuple[Any, Any]] = {}
-    return [to_plain_value(item, {}, used) for item in messages]
+    return read_each(messages, lambda item: to_plain_value(item, {}, used))
+
+
+def read_each(messages: Iterable[Any], read: Callable[[Any], _Read]) -> list[_Read]:
+    """Return what is read of each message; an error names its place in the list."""
+    found: list[_Read] = []
+    try:
+        found.extend(map(read, messages))
+    except FormatError as error:
+        problem = str(error).removeprefix(f"{error.path}: ")
+        raise FormatError(problem, path=f"messages[{len(found)}]{error.path}") from None
+    return found
 
 
 def _dump(value: Any) -> dict[str, Any] | None:

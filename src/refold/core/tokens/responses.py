@@ -14,6 +14,7 @@ from functools import lru_cache
 from itertools import islice
 from typing import Any, Final, Literal, TypeAlias
 
+from refold.core.messages.plain_values import PLAIN_TYPES
 from refold.core.messages.quick_init import quick_init
 from refold.core.messages.unread import COMPACTIONS
 from refold.core.tokens.usage import (
@@ -98,7 +99,6 @@ _MAX_DEPTH: Final = 100
 _MAX_VALUES: Final = 200_000
 """Values that an answer may hold. A few that contain each other can multiply to more than fit in memory."""
 _MAX_ITEMS: Final = 100_000
-_LEAVES: Final = frozenset({str, int, float, bool, type(None)})
 _SILENT: Final = frozenset({"thinking", "redacted_thinking", "reasoning"})
 """Blocks and items that hold only reasoning."""
 CALL_ITEMS: Final = frozenset(
@@ -385,7 +385,7 @@ def _to_json(value: Any) -> Any:
 
 def _copy(value: Any, depth: int, left: list[int]) -> Any:
     """Copy a value; raise if it is too deep, or holds more values than are left."""
-    if type(value) in _LEAVES:
+    if type(value) in PLAIN_TYPES:
         return value
     if isinstance(value, Enum):
         return _finish_word(value)
@@ -401,6 +401,6 @@ def _copy(value: Any, depth: int, left: list[int]) -> Any:
     if is_list:
         return [_copy(item, depth - 1, left) for item in held]
     return {  # most values in it are plain, which costs no call
-        str(key): item if type(item) in _LEAVES else _copy(item, depth - 1, left)
+        str(key): item if type(item) in PLAIN_TYPES else _copy(item, depth - 1, left)
         for key, item in held.items()
     }

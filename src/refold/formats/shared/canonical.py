@@ -22,6 +22,7 @@ from refold.core.messages.message import (
     ToolCall,
     ToolResult,
 )
+from refold.core.messages.plain_values import PLAIN_TYPES
 from refold.core.messages.wire_rules import CANONICAL, Problem
 from refold.errors import FormatError
 from refold.formats import Format
@@ -48,7 +49,6 @@ _PART_TYPES: Final[Mapping[str, type[Any]]] = {
 }
 _KINDS: Final = {part_type: name for name, part_type in _PART_TYPES.items()}
 _FIELDS: Final = {part_type: fields(part_type) for part_type in _KINDS}
-_PLAIN: Final = frozenset({str, int, float, bool, type(None)})
 _ROLES: Final[Mapping[str, Role]] = {role: role for role in get_args(Role)}
 
 
@@ -161,7 +161,7 @@ def _convert_sequences(value: Any, make: Callable[[list[Any]], Any]) -> Any:
     if isinstance(value, (tuple, list)):
         return make(
             # Most values are plain, and a call for each takes long.
-            [inner if type(inner) in _PLAIN else _convert_sequences(inner, make) for inner in value]
+            [inner if type(inner) in PLAIN_TYPES else _convert_sequences(inner, make) for inner in value]
         )
     if isinstance(value, Mapping):
         return {key: _convert_sequences(inner, make) for key, inner in value.items()}

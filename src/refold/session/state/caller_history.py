@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from refold.core.log.view import MessageRange, View, ViewItem
-from refold.core.messages.plain_values import to_plain_value
+from refold.core.messages.plain_values import PLAIN_TYPES, TOO_DEEP, to_plain_value
 from refold.errors import FormatError
 from refold.session.state.loaded_view import LoadedView
 from refold.session.state.position import LogPosition
@@ -17,8 +17,6 @@ one is still understood: the log is read for it, which only takes longer."""
 NEWEST_COPIES: Final = 64
 """Newest copies that are compared before they are sent again; of the older ones as many in turn. A caller
 that changes an older copy in a longer view may get it back some times. More makes every turn costlier."""
-
-_PLAIN: Final = frozenset({str, int, float, bool, type(None)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,10 +219,12 @@ def copy_item(item: Any) -> Any:
     try:
         return _copy_value(item)
     except RecursionError:
-        raise FormatError("is nested too deep to be stored") from None
+        raise FormatError(TOO_DEEP) from None
 
 
 def _copy_value(item: Any) -> Any:
     if isinstance(item, dict):  # most values in it are plain, which costs no call
-        return {key: value if type(value) in _PLAIN else _copy_value(value) for key, value in item.items()}
+        return {
+            key: value if type(value) in PLAIN_TYPES else _copy_value(value) for key, value in item.items()
+        }
     return [_copy_value(value) for value in item] if isinstance(item, list) else item

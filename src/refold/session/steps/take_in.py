@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from refold import formats
-from refold.core.log.entries import hash_entry
+from refold.core.log.entries import ROOT, hash_entry, make_message_entry
 from refold.core.log.view import MessageRange, Replacement, ViewItem
 from refold.core.messages.message import Message
-from refold.core.messages.plain_values import has_objects
+from refold.core.messages.plain_values import has_objects, read_each, to_plain_messages
 from refold.errors import FormatError
 from refold.formats import Format
 from refold.session.drivers import SessionFlow, StoreCall
@@ -77,24 +77,32 @@ def take_in(state: SessionState, messages: Sequence[Any]) -> SessionFlow[bool]:
     if isinstance(messages, (str, bytes)) or not isinstance(messages, (list, Sequence)):
         raise FormatError(f"expected a list of messages, found {type(messages).__name__}", path="messages")
     messages = messages if isinstance(messages, list) else list(messages)
-    compared = _compare_with_said(state, messages)
-    if _has_new_objects(state, messages, compared):
-        messages = state.caller.to_plain_list(messages, NEWEST)
-        compared = _compare_with_said(state, messages)
+    wire, before = None, state.loaded.reader.wire
     try:
+        compared = _compare_with_said(state, messages)
+        if _has_new_objects(state, messages, compared):
+            messages = state.caller.to_plain_list(messages, NEWEST)
+            compared = _compare_with_said(state, messages)
         fixed, orders = yield from _find_front(state, messages, compared)
         wire = _detect_list(state, _find_new(state, messages, fixed, compared))
-    except FormatError:
-        detect_format(state, messages).parse(messages)  # names the place in the caller's list
-        raise
-    if wire.name == state.loaded.reader.wire.name:
+        if wire.name != before.name:
+            yield from fill_view(state, state.loaded.system, wire)
         return (yield from _take_in_orders(state, messages, fixed, orders, compared))
-    yield from fill_view(state, state.loaded.system, wire)
-    try:
-        return (yield from _take_in_orders(state, messages, fixed, orders, compared))
-    except FormatError:
-        state.position.mark_stale()  # the conversation goes on in the format that it had
+    except (FormatError, RecursionError) as error:
+        plain = to_plain_messages(messages)  # these name the place in the caller's list
+        if wire is None:
+            detect_format(state, plain).parse(plain)
+        elif wire.name != before.name:
+            state.position.mark_stale()  # the conversation goes on in the format that it had
+        name_fault(state, plain, error)
         raise
+
+
+def name_fault(state: SessionState, messages: Sequence[Any], error: Exception) -> None:
+    """Raise `FormatError` for the first message that cannot be stored, unless an error names its place."""
+    facts: dict[str, Any] = {"parent": ROOT, "said": 1, "text": "", "about": None, "at": 0.0, "name": ""}
+    if not str(error).startswith("messages"):
+        read_each(messages, lambda item: make_message_entry(state.to_stored(item), **facts))
 
 
 def _take_in_orders(

@@ -444,6 +444,7 @@ def test_beyond_this_machine_a_token_is_needed(upstream):
         right = post(gateway, "/v1/messages", {}, x_refold_token=token, Host="any.example")
         assert [reply.status for reply in (without, wrong, right)] == [401, 401, 200]
         assert send(gateway, "GET", "/metrics").status == 401
+        assert send(gateway, "GET", "/").status == 401
         assert send(gateway, "GET", "/healthz").status == 200
         assert send(gateway, "HEAD", "/").status == 200
     assert len(upstream.seen) == 1
@@ -485,6 +486,19 @@ def test_the_gateway_answers_its_own_paths(gateway, upstream):
     numbers = send(gateway, "GET", "/metrics").body.decode()
     assert 'refold_gateway_requests_total{model="",outcome="2xx",wire="anthropic"} 1.0' in numbers
     assert len(upstream.seen) == 1
+
+
+def test_a_person_who_opens_the_address_is_told_what_this_is(gateway, upstream):
+    reply = send(gateway, "GET", "/?from=browser", headers=[("Host", "localhost:8377")])
+    assert (reply.status, reply.header("content-type")) == (200, "text/plain; charset=utf-8")
+    text = reply.body.decode()
+    assert text.startswith(f"refold {refold.__version__}, a gateway for clients of OpenAI")
+    assert "\nClaude Code: ANTHROPIC_BASE_URL=http://localhost:8377 claude\n" in text
+    assert all(path in text for path in ("/healthz", "/readyz", "/metrics", "/inspect"))
+    assert send(gateway, "HEAD", "/").body == b""
+    assert not upstream.seen
+    send(gateway, "POST", "/")
+    assert [seen.path for seen in upstream.seen] == ["/v1/"], "only looking is the gateway's own"
 
 
 def test_a_websocket_is_answered_with_426(gateway, upstream):

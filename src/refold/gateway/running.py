@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from refold.errors import RefoldError
 from refold.gateway.options import GatewayOptions
-from refold.gateway.server import Gateway
+from refold.gateway.server import Gateway, describe_address
 from refold.inspector.browsing import leave_address
 from refold.inspector.running import describe_page, explain_no_listening
 
@@ -84,16 +84,6 @@ def _reload(gateway: Gateway, reload: Callable[[], GatewayOptions]) -> str:
     except RefoldError as error:
         return f"refold serve: the settings stay as they were: {error}"
     return "refold serve: the settings were read again" + (f"; {rest}" if rest else "")
-
-
-def describe_address(address: str) -> str:
-    """Return the line that says where a gateway listens and how to point programs at it."""
-    return (
-        f"refold serve: {address}"
-        f" | Claude Code: ANTHROPIC_BASE_URL={address} claude"
-        f" | Codex: codex -c openai_base_url={address}/v1"
-        f" | SDKs: base_url={address}/v1 (OpenAI), {address} (Anthropic)"
-    )
 
 
 def _find_loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:

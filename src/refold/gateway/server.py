@@ -8,6 +8,7 @@ from typing import Final, Self, cast
 
 from aiohttp import web
 
+import refold
 from refold.errors import describe_fault
 from refold.gateway.exchange import Exchange, Surroundings
 from refold.gateway.history.tenants import Tenants, find_tenant
@@ -33,6 +34,9 @@ _LOGGER: Final = logging.getLogger("refold.gateway")
 _PROBES: Final = ("/healthz", "/readyz")
 _LINK: Final = "/inspect/link"
 """Where a tenant gets the address of its own page, by the key with which it calls a model."""
+_PAGES: Final = (
+    "/healthz, /readyz: whether it can serve | /metrics: its numbers | /inspect: sessions and traffic\n"
+)
 _OWN_PATHS: Final = (*_PROBES, "/metrics", _LINK)
 _FIXED: Final = ("host", "port", "inspect_token", "behind_proxy", "tls_certificate", "tls_key")
 """Options that hold as long as the gateway runs."""
@@ -210,7 +214,7 @@ class Gateway:
 
     def _begin_row(self, request: web.BaseRequest, path: str) -> TrafficRow:
         """Begin the row of a request in the traffic; questions about this gateway have none there."""
-        if path in _OWN_PATHS or _is_probe(request.method, path):
+        if path in _OWN_PATHS or (path == "/" and request.method in ("GET", "HEAD")):
             return TrafficRow()
         return self.traffic.begin(request.method, path, request.headers)
 
@@ -235,7 +239,7 @@ class Gateway:
     async def _answer(self, exchange: Exchange, path: str) -> web.StreamResponse:
         options, request = exchange.around.options, exchange.request
         admit(request, options, is_probe=_is_probe(request.method, path))
-        own = await self._answer_own_path(request.method, path)
+        own = await self._answer_own_path(request, path)
         if own is not None:
             return own
         if path == _LINK and request.method == "GET":
@@ -253,11 +257,14 @@ class Gateway:
             raise Refusal(426, "websocket", "the gateway speaks HTTP; send the request without an upgrade")
         return await exchange.run()
 
-    async def _answer_own_path(self, method: str, path: str) -> web.Response | None:
-        if _is_probe(method, path) and path == "/":
-            return web.Response()
-        if method not in ("GET", "HEAD"):
+    async def _answer_own_path(self, request: web.BaseRequest, path: str) -> web.Response | None:
+        if request.method not in ("GET", "HEAD"):
             return None
+        if path == "/":
+            scheme = "https" if self.options.behind_proxy else self.address.partition(":")[0]
+            _, *lines = describe_address(f"{scheme}://{request.host}").split(" | ")
+            about = f"refold {refold.__version__}, a gateway for clients of OpenAI and Anthropic"
+            return web.Response(text="\n".join([about, *lines, _PAGES]))
         if path == "/healthz":
             return web.Response(text="ok\n")
         if path == "/readyz":
@@ -285,6 +292,16 @@ class Gateway:
             return "draining"
         is_ready = self._tenants is None or await self._tenants.is_ready()
         return "" if is_ready else "the store does not answer"
+
+
+def describe_address(address: str) -> str:
+    """Return the line that says where a gateway listens and how to point programs at it."""
+    return (
+        f"refold serve: {address}"
+        f" | Claude Code: ANTHROPIC_BASE_URL={address} claude"
+        f" | Codex: codex -c openai_base_url={address}/v1"
+        f" | SDKs: base_url={address}/v1 (OpenAI), {address} (Anthropic)"
+    )
 
 
 def _is_probe(method: str, path: str) -> bool:

@@ -512,6 +512,7 @@ def test_a_fold_that_stands_again_after_a_step_back_is_told():
 
 def test_checkpoint_and_rewind():
     chat = filled(2)
+    assert "'start' names a message, an entry, the start or nothing" in do(chat, "/checkpoint start")
     assert do(chat, "/checkpoint here").startswith("Checkpoint set: here. ")
     whole = view_of(chat)
     say(chat, "a wrong way")

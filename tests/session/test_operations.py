@@ -77,19 +77,19 @@ def test_a_checkpoint_moves_behind_the_summary(strategy):
     with opened(ask=Scripted(SUMMARY), window=100_000) as session:
         history = talk(10, size=300, last=False)
         session.prepare(history[:6])
-        assert session.checkpoint("start") == "start"
+        assert session.checkpoint("begin") == "begin"
         session.prepare(history)
         outcome = session.compact(strategy)
         assert outcome.compacted
         view = session.view()
         assert view[:6] == history[:6]
-        assert session.state.view.checkpoints == {"start": 20}
+        assert session.state.view.checkpoints == {"begin": 20}
         more = talk(5, size=300, last=False, start=90)
         session.prepare([*view, *more])
         again = session.compact(strategy)
         assert again.compacted
         assert session.view()[: len(view)] == view
-        assert session.state.view.checkpoints == {"start": 30}
+        assert session.state.view.checkpoints == {"begin": 30}
         assert session.original("#1-#30") == [*history, *more]
 
 
@@ -390,13 +390,14 @@ def test_a_checkpoint_is_not_named_like_a_message_or_an_entry(name):
     assert not session.state.view.checkpoints
 
 
-def test_a_checkpoint_that_is_called_start_is_found_by_its_name():
+def test_the_start_is_no_name_for_a_checkpoint():
     session = opened()
     session.say("one")
-    session.checkpoint("start")
-    session.say("two")
-    assert session.rewind("start") == 1
-    assert session.rewind("#0") == 0
+    for name in ("start", " start "):
+        with pytest.raises(RefoldError, match="the start or nothing: give the checkpoint another name"):
+            session.checkpoint(name)
+    assert session.checkpoint("start-here") == "start-here"
+    assert session.rewind("start") == 0
 
 
 def test_a_checkpoint_without_a_name_takes_no_other_place():

@@ -26,9 +26,10 @@ CHECKPOINTS: Final[frozenset[Kind]] = frozenset({"checkpoint"})
 def checkpoint(state: SessionState, name: str) -> SessionFlow[str]:
     """Mark this place by a name; a name that was used before on this branch moves here."""
     chosen = str(name) if name else ""
-    if chosen and (not chosen.strip() or is_name(chosen) or HANDLE.fullmatch(chosen.strip())):
+    bare = chosen.strip()
+    if chosen and (bare in {"", "start"} or is_name(chosen) or HANDLE.fullmatch(bare)):
         raise RefoldError(
-            f"{chosen!r} names a message or an entry, or nothing: give the checkpoint another name"
+            f"{chosen!r} names a message, an entry, the start or nothing: give the checkpoint another name"
         )
 
     def act() -> SessionFlow[str]:
@@ -135,7 +136,7 @@ def rewind(state: SessionState, to: Any) -> SessionFlow[Rewound]:
 
 def _find_place(state: SessionState, to: Any) -> SessionFlow[Place]:
     """Return the place of a message, an entry or a checkpoint in the log."""
-    if to in (0, "#0") or (to == "start" and to not in state.view.checkpoints):
+    if to in (0, "#0", "start") and to is not False:
         return START
     head = START if state.head is None else state.head.place
     if isinstance(to, Checkpoint):

@@ -86,6 +86,18 @@ def test_what_is_wrong_is_one_line(data, words, told):
     assert done.err.count("\n") == 1
 
 
+def test_json_without_a_file_is_printed_alone_as_by_every_other_command(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for args in (
+        ("secrets", "--count", 2, "--json"),
+        ("injections", "--count", 1, "--folds", 1, "--json", "-"),
+    ):
+        done = run_cli("eval", *args)
+        assert (done.status, done.err) == (0, "")
+        assert done.json["rows"]
+    assert not list(tmp_path.iterdir())
+
+
 def test_injections_and_secrets_pass_under_the_default_policy(tmp_path):
     done = run_cli("eval", "injections", "--count", 5, "--folds", 1, "--json", tmp_path / "i.json")
     assert done.status == 0

@@ -189,6 +189,7 @@ def test_at_the_terminal(folder, tmp_path, monkeypatch):
     monkeypatch.setattr("refold.evals.cost_search.iter_knobs", lambda: iter(SEARCH))
     parser = ArgumentParser()
     cost.arguments(parser)
+    parser.add_argument("--json")  # as `refold eval` adds it
     shown, out = Shown(), tmp_path / "cost.json"
     status = cost.run(
         parser.parse_args([str(folder), "--without-model", "--sample", "1", "--json", str(out)]), shown
@@ -201,5 +202,5 @@ def test_at_the_terminal(folder, tmp_path, monkeypatch):
     printed = Shown()
     args = parser.parse_args([str(folder), "--with-model", "--sample", "1", "--json", "-"])
     assert cost.run(args, printed) in {0, 1}
-    assert json.loads(printed.lines[0])["rows"][0]["summaries"] == "stand-in"
+    assert json.loads(printed.lines[-1])["rows"][0]["summaries"] == "stand-in"
     assert "cost" in EVALS

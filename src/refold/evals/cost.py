@@ -1,6 +1,5 @@
 """`refold eval cost`: measure what folding costs and saves, beside the best policy that a search finds."""
 
-import json
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -8,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from refold.core.tokens.units import parse_tokens
 from refold.evals import Screen
 from refold.evals.cost_search import ALL, PRICES, WITHIN, Report, Row, measure
+from refold.evals.tables import write_json
 
 if TYPE_CHECKING:
     from refold.replay.player import Summaries
@@ -33,7 +33,6 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--sample", metavar="N", type=int, help="the first so many conversations of each kind"
     )
-    parser.add_argument("--json", metavar="FILE", help="write all of it, the search included; - prints it")
 
 
 def run(args: Namespace, screen: Screen) -> int:
@@ -42,19 +41,14 @@ def run(args: Namespace, screen: Screen) -> int:
     ways = ways[:1] if args.without_model else ways[1:] if args.with_model else ways
     report = measure(
         Path(args.dataset),
-        window=parse_tokens(args.window),
+        window=parse_tokens(args.window, "--window"),
         summaries=ways,
         sample=args.sample,
         progress=screen.show,
     )
-    text = json.dumps(report.as_dict(), indent=1) + "\n"
-    if args.json == "-":
-        screen.data(text)
-        return 0
-    if args.json:
-        Path(args.json).write_text(text, encoding="utf-8")
     for line in table(report):
         screen.line(line)
+    write_json(screen, args.json, report.as_dict())
     return 0 if report.never_dearer else 1
 
 

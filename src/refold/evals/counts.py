@@ -34,7 +34,6 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "dataset", metavar="DATASET", help="a folder of agent runs and transcripts with usage"
     )
-    parser.add_argument("--json", metavar="FILE", type=Path, help="write the figures")
 
 
 def run(args: Namespace, screen: Screen) -> int:
@@ -46,7 +45,7 @@ def run(args: Namespace, screen: Screen) -> int:
             f"{row['kind']:<24} {row['way']:<22} {row['requests']:>6,} {row['mean']:6.2%} {row['p95']:6.2%}"
             f" {row['bias']:+6.2%}"
         )
-    write_json(args.json, {"command": "refold eval counts DATASET", "rows": rows})
+    write_json(screen, args.json, {"command": "refold eval counts DATASET", "rows": rows})
     return 0
 
 

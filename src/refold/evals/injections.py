@@ -58,7 +58,6 @@ def arguments(parser: ArgumentParser) -> None:
     add("--folds", metavar="N,N", default="1,3", help="after how many folds to look; 1,3 by default")
     add("--seed", metavar="N", type=int, default=0, help="makes the injections")
     add("--list", action="store_true", help="name every injection that lives on as an instruction")
-    add("--json", metavar="FILE", type=Path, help="write the rows to this file as well")
 
 
 def run(args: Namespace, screen: Screen) -> int:
@@ -87,7 +86,7 @@ def run(args: Namespace, screen: Screen) -> int:
     finally:
         for other in others:
             other.close()
-    write_json(args.json, {"count": args.count, "seed": args.seed, "rows": rows})
+    write_json(screen, args.json, {"count": args.count, "seed": args.seed, "rows": rows})
     return int(any(row["instruction"] for row in rows if row["way"] == "refold"))
 
 

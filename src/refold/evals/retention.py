@@ -44,7 +44,6 @@ def arguments(parser: ArgumentParser) -> None:
     add("--seed", metavar="N", type=int, default=0, help="chooses the sample and the planted facts")
     text = f"one measure: {', '.join(MEASURES)}; repeatable; all by default"
     add("--only", metavar="MEASURE", choices=MEASURES, action="append", help=text)
-    add("--json", metavar="FILE", type=Path, help="write the rows to this file as well")
 
 
 def run(args: Namespace, screen: Screen) -> int:

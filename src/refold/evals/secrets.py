@@ -60,7 +60,6 @@ def arguments(parser: ArgumentParser) -> None:
     add("--policy", metavar="NAME", action="append", default=[], help=text)
     add("--count", metavar="N", type=int, default=COUNT, help=f"how many secrets; {COUNT} by default")
     add("--seed", metavar="N", type=int, default=0, help="makes the secrets")
-    add("--json", metavar="FILE", type=Path, help="write the rows to this file as well")
 
 
 def run(args: Namespace, screen: Screen) -> int:
@@ -77,7 +76,9 @@ def run(args: Namespace, screen: Screen) -> int:
             print_table(policy_rows, screen)
             rows += policy_rows
     alarms = count_false_alarms(args, screen)
-    write_json(args.json, {"count": args.count, "seed": args.seed, "rows": rows, "false_alarms": alarms})
+    write_json(
+        screen, args.json, {"count": args.count, "seed": args.seed, "rows": rows, "false_alarms": alarms}
+    )
     bad = [row for row in rows if row["policy"] == "refold" and row["expected"] == 0 and row["past"]]
     return int(bool(bad))
 

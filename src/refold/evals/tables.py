@@ -12,7 +12,7 @@ from refold.evals import Screen
 
 
 def print_rows(
-    rows: Iterable[dict[str, Any]], screen: Screen, file: Path | None, *, about: dict[str, Any]
+    rows: Iterable[dict[str, Any]], screen: Screen, file: str | None, *, about: dict[str, Any]
 ) -> int:
     """Print rows as they come, each measure under its name; return the exit status."""
     done: list[dict[str, Any]] = []
@@ -23,7 +23,7 @@ def print_rows(
             screen.line(screen.paint(last, "bold"))
         screen.line(f"  {format_row(row)}")
         done.append(row)
-    write_json(file, {**about, "rows": done})
+    write_json(screen, file, {**about, "rows": done})
     return 0
 
 
@@ -34,13 +34,16 @@ def format_row(row: dict[str, Any]) -> str:
     return f"{row['way']:<22} {share:<26} of {row['of']:,}{size}"
 
 
-def write_json(file: Path | None, value: dict[str, Any]) -> None:
-    """Write a result as JSON, if a file is named."""
-    if file is None:
+def write_json(screen: Screen, file: str | None, value: dict[str, Any]) -> None:
+    """Write a result as JSON, if a file is named; print it for `-`."""
+    text = json.dumps(value, indent=2, ensure_ascii=False) + "\n"
+    if file == "-":
+        screen.data(text)
+    if file in (None, "-"):
         return
     try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(json.dumps(value, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+        Path(file).parent.mkdir(parents=True, exist_ok=True)
+        Path(file).write_text(text, encoding="utf-8")
     except OSError as error:
         raise RefoldError(f"{file} cannot be written: {error.strerror}") from None
 

@@ -32,6 +32,8 @@ class EvalScreen:
 
     screen: Screen
     progress: Progress
+    quiet: bool = False
+    """True if nothing is printed but the data."""
 
     @property
     def width(self) -> int:
@@ -41,7 +43,8 @@ class EvalScreen:
     def line(self, text: str = "") -> None:
         """Print one line of the result."""
         self.progress.clear()
-        self.screen.line(text)
+        if not self.quiet:
+            self.screen.line(text)
 
     def note(self, text: str) -> None:
         """Print one line on standard error."""
@@ -74,6 +77,8 @@ def add_arguments(parser: ArgumentParser) -> None:
         own.epilog = f"examples:\n{module.EXAMPLES}"
         own.formatter_class = RawDescriptionHelpFormatter
         module.arguments(own)
+        text = "print one JSON object instead, or write it to a file as well"
+        own.add_argument("--json", metavar="FILE", nargs="?", const="-", help=text)
         if getattr(module, "ASKS", False):
             add_ask_options(own)
 
@@ -86,7 +91,7 @@ def run(args: Namespace, screen: Screen) -> int:
     silent = replace(screen, live=False, colour=False, err_live=False, err_colour=False)
     args.answerer = open_answerer(args, silent) if hasattr(args, "ask") else None
     with progress(screen) as now:
-        status: int = _load_eval(args.eval).run(args, EvalScreen(screen, now))
+        status: int = _load_eval(args.eval).run(args, EvalScreen(screen, now, quiet=args.json == "-"))
     return status
 
 

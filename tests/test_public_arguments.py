@@ -9,7 +9,7 @@ from numbers import Integral
 import pytest
 
 import refold
-from refold import RefoldError
+from refold import RefoldError, presets
 
 TALK = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "yes"}]
 WRONG = (
@@ -220,6 +220,107 @@ def test_a_window_that_is_none_is_named_in_the_error(window):
             RefoldError, match=rf"window={window!r} is not a number of tokens: .* more than 0"
         ):
             call()
+
+
+def _name_type(given):
+    return "" if callable(given) else given if isinstance(given, str) else type(given).__name__
+
+
+NONSENSE = [
+    10**30,
+    10**5000,
+    -1,
+    True,
+    False,
+    float("nan"),
+    float("inf"),
+    1.5,
+    "nan",
+    "1e9999",
+    "-5",
+    "",
+    b"5",
+    [],
+]
+"""Values that no option that counts something may have, and none of which an error shows in full."""
+
+
+def opened(**options):
+    return refold.open("task", store="memory:", **{"window": 8_000, **options})
+
+
+@pytest.mark.parametrize("value", NONSENSE, ids=_name_type)
+@pytest.mark.parametrize(
+    ("name", "call"),
+    {
+        "window": lambda value: refold.measure(TALK, window=value),
+        "window of open": lambda value: opened(window=value),
+        "window of use": lambda value: opened().use(window=value),
+        "target": lambda value: refold.compact(TALK, window=8_000, target=value),
+        "target of a session": lambda value: opened().compact(target=value),
+        "low target": lambda value: refold.compact(TALK, window=8_000, target=(value, 8_000)),
+        "max_tokens": lambda value: refold.fit_text("hello", value),
+        "max_tokens of files": lambda value: refold.fit_files(["a"], window=8_000, max_tokens=value),
+        "used": lambda value: refold.fit_files(["a"], window=8_000, used=value),
+        "max_bytes": lambda value: refold.clip("hello", max_bytes=value),
+        "max_lines": lambda value: refold.clip("hello", max_lines=value),
+        "keep": lambda value: opened().compact(keep=value),
+        "limit": lambda value: opened().recall("x", limit=value),
+        "max_summary_tokens_per_hour": lambda value: opened(max_summary_tokens_per_hour=value),
+        "keep_recent_messages": lambda value: presets.get("ripple", keep_recent_messages=value),
+    }.items(),
+    ids=_name_type,
+)
+def test_a_number_that_makes_no_sense_is_one_line_that_names_the_option(name, call, value):
+    with pytest.raises(RefoldError, match=name.split()[-1 if name == "low target" else 0]) as refused:
+        call(value)
+    assert "\n" not in str(refused.value)
+    assert len(str(refused.value)) < 300
+
+
+@pytest.mark.parametrize("value", [each for each in NONSENSE if each not in (1.5, False)], ids=_name_type)
+@pytest.mark.parametrize(
+    ("name", "call"),
+    {
+        "max_dollars": lambda value: opened(max_dollars=value),
+        "max_dollars_per_hour": lambda value: opened(max_dollars_per_hour=value),
+        "ask_timeout": lambda value: opened(ask=len, ask_timeout=value),
+        "ask_timeout ": lambda value: refold.compact(TALK, window=8_000, ask=len, ask_timeout=value),
+        "trigger_fraction": lambda value: presets.get("refold", trigger_fraction=value),
+    }.items(),
+    ids=_name_type,
+)
+def test_an_amount_that_makes_no_sense_is_one_line_that_names_the_option(name, call, value):
+    with pytest.raises(RefoldError, match=name.strip()) as refused:
+        call(value)
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("usage", [True, False, "nan", b"5", []])
+def test_a_report_that_is_none_is_refused(usage):
+    with pytest.raises(RefoldError, match="usage: expected a number of tokens"):
+        refold.measure(TALK, window=8_000, usage=usage)
+
+
+@pytest.mark.parametrize("number", [10**30, float("inf"), float("nan"), -1, "7", None])
+def test_a_count_of_text_that_gives_nonsense_is_refused(number):
+    with pytest.raises(RefoldError, match="count: expected a number of tokens from it"):
+        refold.measure(TALK, window=8_000, count=lambda _: number)
+
+
+def test_nothing_is_a_number_where_it_makes_sense():
+    assert refold.measure(TALK, window=8_000, usage=0).used == refold.measure(TALK, window=8_000).used
+    assert refold.fit_text("hello", 0) == ""
+    assert opened().recall("x", limit=0) == []
+    assert opened(max_dollars=0, max_summary_tokens_per_hour=0)
+
+
+def test_false_is_no_place_to_go_back_to():
+    session = opened()
+    session.say("one")
+    with pytest.raises(RefoldError, match="False is no handle"):
+        session.rewind(False)
+    assert session.state.view.said == 1
 
 
 def test_none_stands_for_a_default_that_is_text_or_false():

@@ -24,7 +24,7 @@ from refold.errors import FormatError, RefoldError
 
 _Arguments = ParamSpec("_Arguments")
 _Made = TypeVar("_Made")
-_LARGEST: Final = 1_000_000_000
+LARGEST: Final = 1_000_000_000
 """No request has more tokens, messages, lines or bytes; a larger number is a mistake."""
 _LONGEST: Final = 80
 """Characters of a wrong value that an error repeats."""
@@ -47,7 +47,7 @@ class Range:
     """The numbers that an argument may be, both ends included."""
 
     least: float
-    most: float = _LARGEST
+    most: float = LARGEST
     read: Callable[[str], int] | None = None
     """Reads text such as "60k"; None where text is no number."""
     is_above: bool = False

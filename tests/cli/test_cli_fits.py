@@ -64,7 +64,7 @@ def test_a_target_may_be_a_pair():
     assert done["tokens_after"] <= 1_000
     wrong = run_cli("compact", file, "--window", "32k", "--target", "2k-1k")
     assert (wrong.status, wrong.out) == (2, "")
-    assert "--target: a target is a number of tokens, or a pair" in wrong.err
+    assert "--target: expected a number of tokens, or a pair" in wrong.err
 
 
 def test_what_no_compaction_can_help_comes_back_as_it_was():

@@ -74,6 +74,24 @@ def test_no_command_tells_what_to_begin_with():
         (["chat", "--model", "antropic:m"], "is no address: did you mean anthropic:m?"),
         (["measure", "a.json", "--format", "klingon"], "no format is named 'klingon'"),
         (["measure", "a.json", "--window", "0"], "--window: '0' is not a number of tokens"),
+        (
+            ["measure", "a.json", "--window", ""],
+            "--window: '' is not a number of tokens",
+        ),  # "$WINDOW" not set
+        (["measure", "a.json", "--window", "2000m"], "--window: '2000m' is too large: 1,000,000,000 tokens"),
+        (["compact", "a.json", "--target", ""], "--target: '' is not a number of tokens"),
+        (
+            ["compact", "a.json", "--ask", "cat", "--ask-window", ""],
+            "--ask-window: '' is not a number of tokens",
+        ),
+        (
+            ["chat", "--model", "http://127.0.0.1:9/v1#m", "--window", ""],
+            "--window: '' is not a number of tokens",
+        ),
+        (["demo", "--window", "0"], "--window: '0' is not a number of tokens"),
+        (["serve", "--window", ""], "--window: '' is not a number of tokens"),
+        (["rpc", "--window", ""], "--window: '' is not a number of tokens"),
+        (["chat", "--compact-threshold", "half"], "--compact-threshold: 'half' is not a number; see"),
         (["measure", "a.json", "--set", "keep_tokns=1"], "did you mean keep_tokens?"),
         (["measure", "a.json", "--count", "magic"], "magic"),
         (["plan", "a.json", "--policy", "refold", "--policy", "nobody"], "there is no policy 'nobody'"),

@@ -12,6 +12,7 @@ from numbers import Real
 from typing import Any
 
 from refold import formats
+from refold.arguments import LARGEST
 from refold.core.compaction.budget import Breakdown, Budget, make_budget
 from refold.core.compaction.cuts import HistoryIndex
 from refold.core.compaction.file_budget import FileText, FittedFile
@@ -142,7 +143,7 @@ def read_conversation(messages: Sequence[Any], options: MeasureOptions | None = 
 
 
 def _read_usage(value: Any) -> Usage | None:
-    if isinstance(value, str | bytes | Sequence) or value is True:
+    if isinstance(value, Sequence | bool):
         raise FormatError("expected a number of tokens, or what a provider reported", path="usage")
     return read_usage(value)
 
@@ -277,7 +278,7 @@ def _check_count(count: Callable[[str], int]) -> Callable[[str], int]:
 
     def counted(text: str) -> int:
         number = count(text)
-        if isinstance(number, Real) and number >= 0:
+        if isinstance(number, Real) and 0 <= number <= LARGEST:
             return number
         raise FormatError(f"expected a number of tokens from it, found {number!r}", path="count")
 

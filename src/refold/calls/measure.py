@@ -1,9 +1,9 @@
 """The calls that count: measure, count, fit_text and fit_files. They ask no model and change no message."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 
-from refold.arguments import check_arguments
+from refold.arguments import Range, check_arguments
 from refold.calls.conversation import (
     Count,
     MeasureOptions,
@@ -89,7 +89,7 @@ def count(
 @check_arguments
 def fit_text(
     text: str,
-    max_tokens: int,
+    max_tokens: Annotated[int, Range(0)],
     *,
     model: str | None = None,
     provider: str | None = None,
@@ -107,8 +107,8 @@ def fit_files(
     *,
     model: str | None = None,
     window: Tokens | None = None,
-    used: int = 0,
-    max_tokens: int | None = None,
+    used: Annotated[int, Range(0)] = 0,
+    max_tokens: Annotated[int, Range(0)] | None = None,
     policy: str | Policy = "refold",
     count: Count = None,
 ) -> tuple[FittedFile, ...]:

@@ -32,10 +32,11 @@ def parse_target(target: TargetSize | None) -> NamedTarget:
         return NamedTarget()
     ends = target.split("-", 1) if isinstance(target, str) else target
     if not isinstance(ends, list | tuple):
-        return NamedTarget(high=parse_tokens(target))  # type: ignore[arg-type]  # parse_tokens refuses the rest
-    sizes = [parse_tokens(end) for end in ends]
+        return NamedTarget(high=parse_tokens(target, "target"))  # type: ignore[arg-type]  # parse_tokens refuses the rest
+    sizes = [parse_tokens(end, "target") for end in ends]
     if len(sizes) == 1:
         return NamedTarget(high=sizes[0])
     if len(sizes) != 2 or sizes[0] > sizes[1]:
-        raise FormatError("a target is a number of tokens, or a pair (low, high) with low <= high")
+        problem = "expected a number of tokens, or a pair (low, high) with low <= high"
+        raise FormatError(problem, path="target")
     return NamedTarget(low=sizes[0], high=sizes[1])

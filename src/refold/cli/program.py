@@ -80,8 +80,9 @@ sessions; `refold config` shows every setting and where it comes from
 """
 _ARGUMENT: Final = re.compile(r"\bpass (window|format)=(?:'([\w-]+)')?")
 """A parameter in the library's messages, which is an option of the same name here."""
-_NO_INTEGER: Final = re.compile(r"invalid int value: (.+)")
-"""The words of argparse for a value that is no integer."""
+_NO_INTEGER: Final = re.compile(r"invalid int value: (.{1,80}).*")
+_NO_NUMBER: Final = re.compile(r"invalid float value: (.{1,80}).*")
+"""The words of argparse for a value that is no integer, and for one that is no number."""
 
 
 class Parser(ArgumentParser):
@@ -90,6 +91,7 @@ class Parser(ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Raise instead of printing the usage."""
         message = _NO_INTEGER.sub(r"\1 is not a whole number", message.removeprefix("argument "))
+        message = _NO_NUMBER.sub(r"\1 is not a number", message)
         raise WrongUse(f"{message}; see `{self.prog} --help`")
 
     def format_help(self) -> str:

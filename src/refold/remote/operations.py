@@ -119,7 +119,7 @@ async def compact(
         policy: str | Policy | None = strategy
         keep: int | None = None
         if keep_recent is not None:
-            policy, keep = _choose_kept(registry, current, strategy, parse_tokens(keep_recent))
+            policy, keep = _choose_kept(registry, current, strategy, parse_tokens(keep_recent, "keep_recent"))
     try:
         outcome = await current.session.compact(policy, keep=keep, focus=focus, target=target)
     finally:

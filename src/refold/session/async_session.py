@@ -5,9 +5,9 @@ import os
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import aclosing
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Annotated, Any, Final, Self, TypeVar, cast
 
-from refold.arguments import check_arguments
+from refold.arguments import Range, check_arguments
 from refold.calls.outcome import Outcome
 from refold.calls.target import TargetSize
 from refold.core.compaction.budget import Budget
@@ -267,7 +267,7 @@ class AsyncSession:
         return await self.run_flow(rewind(self.state, to))
 
     @check_arguments
-    async def recall(self, query: str, *, limit: int = 10) -> list[Hit]:
+    async def recall(self, query: str, *, limit: Annotated[int, Range(0)] = 10) -> list[Hit]:
         """Search everything that was ever said, folded or not; the best hits come first."""
         return await self.run_flow(recall(self.state, query, limit=limit))
 

@@ -6,10 +6,10 @@ import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from types import TracebackType
-from typing import Any, Final, Self, TypeVar
+from typing import Annotated, Any, Final, Self, TypeVar
 from weakref import WeakSet
 
-from refold.arguments import check_arguments
+from refold.arguments import Range, check_arguments
 from refold.calls.outcome import Outcome
 from refold.calls.target import TargetSize
 from refold.core.compaction.budget import Budget
@@ -251,7 +251,7 @@ class Session:
         return self.run_flow(rewind(self.state, to))
 
     @check_arguments
-    def recall(self, query: str, *, limit: int = 10) -> list[Hit]:
+    def recall(self, query: str, *, limit: Annotated[int, Range(0)] = 10) -> list[Hit]:
         """Search everything that was ever said, folded or not; the best hits come first."""
         return self.run_flow(recall(self.state, query, limit=limit))
 

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import refold
 from refold.core.compaction.circuit_breaker import (
     HOUR,
     Allowed,
@@ -289,3 +290,12 @@ def test_nobody_waits_longer_than_the_longest_cool_down_twice(happened, at):
 def test_limits_are_told_anew():
     """Limits are the policy's, not the log's."""
     assert Breaker.from_json(OPENED.to_json(), NO_HOURLY) == replace(OPENED, limits=NO_HOURLY)
+
+
+@pytest.mark.parametrize(
+    "name", ["folds_without_turn", "failures_per_hour", "per_hour", "cooldown", "longest_cooldown"]
+)
+@pytest.mark.parametrize("value", [-1, True, float("nan"), float("inf"), "2", 10**30])
+def test_a_limit_that_is_no_number_is_refused_by_its_name(name, value):
+    with pytest.raises(refold.RefoldError, match=f"{name}="):
+        refold.open("task", store="memory:", limits=Limits(**{name: value}))

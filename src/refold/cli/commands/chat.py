@@ -177,7 +177,7 @@ def _make_settings(args: Namespace, settings: "Settings", screen: Screen) -> "Ch
         refuse_unknown_policy(settings.policy, settings.sources["policy"])
     policy = make_policy(args.policy or settings.policy or "refold", args.knobs or (), settings)
     policy = config.apply_settings(policy, settings)
-    size = args.window or settings.window
+    size = settings.window if args.window is None else args.window
     window = None if size is None else parse_size(size, "--window")
     limits = {} if window is None else {"window": window}
 

@@ -62,12 +62,13 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(args: Namespace, screen: Screen) -> int:
     """Play the task, ask about a folded message, undo the last fold."""
     import refold
-    from refold.core.tokens.units import parse_tokens
+    from refold.cli.input.raw import parse_size
 
     # An invented session, made by scripts/make_example.py.
     packed = (files("refold.cli") / "data" / "quayside.json.gz").read_bytes()
     task: list[dict[str, Any]] = json.loads(gzip.decompress(packed))[: SHORT if args.model else None]
-    window = parse_tokens(args.window or (WINDOW if args.model is None else SMALL))
+    size = (WINDOW if args.model is None else SMALL) if args.window is None else args.window
+    window = parse_size(size, "--window")
     if window < LEAST:
         raise WrongUse(f"--window {args.window}: the task needs {LEAST:,} tokens at least")
     measured = refold.measure(task, window=window)

@@ -145,7 +145,7 @@ def _read_options(args: Namespace) -> GatewayOptions:
 def _open_histories(args: Namespace) -> Iterator[HistoryOptions]:
     """Yield how histories are kept and folded; refuses wrong values at once."""
     settings = config.load()
-    window = parse_size(args.window, "--window") if args.window else settings.window
+    window = settings.window if args.window is None else parse_size(args.window, "--window")
     policy = args.policy or settings.policy or "refold"
     refuse_unknown_policy(policy, "--policy" if args.policy else settings.sources.get("policy", "policy"))
 

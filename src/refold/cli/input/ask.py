@@ -137,7 +137,7 @@ def open_answerer(
     timeout = args.ask_timeout
     if timeout is not None and not 0 < timeout <= LONGEST:
         raise WrongUse(f"--ask-timeout takes seconds from above 0 to {LONGEST:,}")
-    window = parse_size(args.ask_window, "--ask-window") if args.ask_window else None
+    window = None if args.ask_window is None else parse_size(args.ask_window, "--ask-window")
     if not clients.is_address(answerer):
         return Program(
             words=_split_program(answerer), screen=screen, timeout=timeout or TIMEOUT, window=window

@@ -69,7 +69,7 @@ class Inputs:
             tools = tools["tools"] if isinstance(tools.get("tools"), list) else [tools]
         return dict(  # noqa: C408  # the names are those of parameters
             model=self.model,
-            window=parse_size(args.window, "--window") if args.window else self.settings.window,
+            window=self.settings.window if args.window is None else parse_size(args.window, "--window"),
             system=read_text_argument(args.system, "--system") if args.system else document.system,
             tools=tools if isinstance(tools, list) else None,
             prompt=read_text_argument(args.prompt, "--prompt") if args.prompt else None,
@@ -174,10 +174,11 @@ def add_compaction(parser: ArgumentParser) -> None:
 
 def _parse_target(text: str | None) -> tuple[int, int] | int | None:
     try:
-        named = parse_target(text or None)
+        named = parse_target(text)
     except FormatError as error:
         # The empty text before or behind a dash is no word of the person's.
-        raise WrongUse(f"--target: {str(error).replace(repr(''), repr(text))}") from None
+        problem = str(error).removeprefix("target: ")
+        raise WrongUse(f"--target: {problem.replace(repr(''), repr(text))}") from None
     return named.high if named.low is None or named.high is None else (named.low, named.high)
 
 

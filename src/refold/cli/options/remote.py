@@ -34,7 +34,7 @@ def add_remote_options(parser: ArgumentParser) -> None:
 def open_remote(args: Namespace) -> Iterator[tuple[Store, Defaults]]:
     """Open the store while it is served, with the defaults of its sessions; refuses wrong values at once."""
     settings = config.load()
-    window = parse_size(args.window, "--window") if args.window else settings.window
+    window = settings.window if args.window is None else parse_size(args.window, "--window")
     if args.format:
         formats.get(args.format)
     policy = args.policy or settings.policy

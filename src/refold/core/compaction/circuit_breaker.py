@@ -23,8 +23,9 @@ cool-down the breaker is half-open, so nobody waits longer than two cool-downs.
 
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
-from typing import Any, Final, Literal, TypeAlias
+from typing import Annotated, Any, Final, Literal, TypeAlias
 
+from refold.arguments import Range
 from refold.core.messages.quick_init import quick_init, quick_replace
 
 BreakerEvent: TypeAlias = Literal["fold", "failed", "emergency", "turn"]
@@ -49,12 +50,12 @@ class Limits:
     ten minutes, the cool-down: what fails so often does not recover by being tried.
     """
 
-    folds_without_turn: int | None = 2
-    failures_per_hour: int | None = 6
-    per_hour: int | None = None
+    folds_without_turn: Annotated[int, Range(0)] | None = 2
+    failures_per_hour: Annotated[int, Range(0)] | None = 6
+    per_hour: Annotated[int, Range(0)] | None = None
     """Attempts in an hour, successful ones too: for callers who want to fold less often than they need to."""
-    cooldown: float = 600.0
-    longest_cooldown: float = 3_600.0
+    cooldown: Annotated[float, Range(0)] = 600.0
+    longest_cooldown: Annotated[float, Range(0)] = 3_600.0
     """A provider that recovers is noticed within this time."""
     turn_closes: bool = False
     """True if a completed turn closes a breaker that folds without a turn have opened."""

@@ -75,7 +75,7 @@ def parse_cap(name: str, value: Any) -> float:
             raise FormatError(str(error), path=name) from None
     amount = -1.0
     if isinstance(value, int | float | str) and not isinstance(value, bool):
-        with suppress(ValueError):
+        with suppress(ValueError, OverflowError):
             amount = float(value.strip().removeprefix("$") if isinstance(value, str) else value)
     if not 0 <= amount < MILLION:
         raise FormatError("must be an amount of dollars, such as 2.50", path=name)

@@ -4,12 +4,9 @@ Some messages state input and output apart (`A + M > B`). What was refused is th
 """
 
 from dataclasses import dataclass
-from typing import Final
 
+from refold.arguments import LARGEST
 from refold.core.overflow.patterns import load_patterns
-
-_LARGEST: Final = 1_000_000_000
-"""No request has more tokens. A larger number is a request id or a time, so an error would lose nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +42,7 @@ def read_sizes(text: str) -> Sizes:
 def drop_impossible_sizes(sizes: Sizes) -> Sizes:
     """Drop numbers that no request has, and a request that does not exceed its limit: it was misread."""
     limit, requested = (
-        size if size and 0 < size <= _LARGEST else None for size in (sizes.limit, sizes.requested)
+        size if size and 0 < size <= LARGEST else None for size in (sizes.limit, sizes.requested)
     )
     return Sizes(limit, None if limit and requested and requested <= limit else requested)
 

@@ -4,6 +4,7 @@ import math
 import re
 from typing import Final
 
+from refold.arguments import LARGEST
 from refold.errors import FormatError
 
 _SETTING: Final = r"([0-9][0-9_,]{0,17})(?:\.([0-9]{1,9}))?\s*([kKmM]?)(?:\s*[tT]okens?)?"
@@ -11,8 +12,8 @@ _GROUPED: Final = r"[0-9]{1,3}(?:[_,][0-9]{3})*|[0-9]+"
 _SCALE: Final = {"": 1, "k": 1_000, "m": 1_000_000}
 
 
-def parse_tokens(setting: str | float) -> int:
-    """Read a number of tokens as a person writes it.
+def parse_tokens(setting: str | float, path: str = "") -> int:
+    """Read a number of tokens as a person writes it; an error names the path.
 
     >>> parse_tokens("128k"), parse_tokens("1m"), parse_tokens("200,000"), parse_tokens(32_768)
     (128000, 1000000, 200000, 32768)
@@ -24,9 +25,10 @@ def parse_tokens(setting: str | float) -> int:
         is_whole = isinstance(setting, int) or (math.isfinite(setting) and setting.is_integer())
         size = int(setting) if is_whole else None
     if size is None or size < 1:
-        raise FormatError(
-            f"{_quote(setting)} is not a number of tokens: write 128000, 128_000, 128k or 1m, and more than 0"
-        )
+        hint = "write 128000, 128_000, 128k or 1m, and more than 0"
+        raise FormatError(f"{_quote(setting)} is not a number of tokens: {hint}", path=path)
+    if size > LARGEST:
+        raise FormatError(f"{_quote(setting)} is too large: {LARGEST:,} tokens are the most", path=path)
     return size
 
 

@@ -1,9 +1,11 @@
 """A real terminal for the chat: the program runs on a pseudo-terminal, and a screen shows what a person sees."""
 
 import contextlib
+import fcntl
 import os
 import pty
 import re
+import struct
 import termios
 import time
 
@@ -23,6 +25,7 @@ class _Program(fdspawn):
         master, slave = pty.openpty()
         termios.tcsetwinsize(slave, (rows, columns))
         streams = {"stdin": slave, "stdout": slave if out is None else out, "stderr": slave}
+        self.terminal = os.ttyname(slave)
         self.process = start(args, env, start_new_session=True, **streams)
         os.close(slave)
         super().__init__(master, encoding="utf-8", codec_errors="replace", timeout=PATIENCE)
@@ -31,6 +34,11 @@ class _Program(fdspawn):
         """Close the window and wait for the program."""
         super().close()
         self.process.wait(PATIENCE)
+
+
+def _count_waiting(keyboard):
+    """The bytes that a terminal holds for its program."""
+    return struct.unpack("i", fcntl.ioctl(keyboard, termios.FIONREAD, bytes(4)))[0]
 
 
 class Terminal:
@@ -88,6 +96,18 @@ class Terminal:
     def type(self, text):
         """Type keys."""
         self.program.send(text)
+
+    def type_ahead(self, text):
+        """Type keys that nobody reads yet, and wait until the terminal holds them."""
+        keyboard = os.open(self.program.terminal, os.O_RDONLY | os.O_NOCTTY)
+        try:
+            self.type(text)
+            end = time.monotonic() + PATIENCE
+            while _count_waiting(keyboard) < len(text.encode()):
+                assert time.monotonic() < end, f"{text!r} did not arrive"
+                self.read()
+        finally:
+            os.close(keyboard)
 
     def enter(self, text):
         """Type a line."""

@@ -2,7 +2,6 @@
 
 import re
 import threading
-import time
 
 import pytest
 from chat_provider import calls, hangs, tells
@@ -151,8 +150,7 @@ def test_an_answer_is_stopped_and_what_is_typed_meanwhile_waits(provider, chat):
         terminal.expect(
             r"Half of an answer\n[^\n]*\d+% of the 6K room · answer [1-9]\d*"
         )  # the meter goes along
-        terminal.type("typed ahead")
-        time.sleep(0.3)
+        terminal.type_ahead("typed ahead")
         terminal.type("\x03")
         terminal.expect(r"Half of an answer\ninterrupted; what was said is kept\n\[Context: 2 messages.*\n›")
         assert "^C" not in terminal.everything
@@ -178,8 +176,7 @@ def test_a_line_typed_before_an_answer_is_stopped_is_said_next(provider, chat):
         ready(terminal)
         terminal.enter("go")
         terminal.expect(r"Half of an answer\n[^\n]*answer [1-9]\d*")
-        terminal.type("rather this\r")
-        time.sleep(0.3)
+        terminal.type_ahead("rather this\r")
         terminal.type("\x03")
         terminal.expect("interrupted; what was said is kept")
         terminal.expect("rather this\nWhole.")

@@ -238,7 +238,9 @@ class Gateway:
 
     async def _answer(self, exchange: Exchange, path: str) -> web.StreamResponse:
         options, request = exchange.around.options, exchange.request
-        admit(request, options, is_probe=_is_probe(request.method, path))
+        # Probes tell nobody anything, and have no token. Claude Code sends HEAD / before its first request.
+        is_probe = path in _PROBES or (request.method == "HEAD" and path == "/")
+        admit(request, options, is_probe=is_probe)
         own = await self._answer_own_path(request, path)
         if own is not None:
             return own
@@ -302,11 +304,3 @@ def describe_address(address: str) -> str:
         f" | Codex: codex -c openai_base_url={address}/v1"
         f" | SDKs: base_url={address}/v1 (OpenAI), {address} (Anthropic)"
     )
-
-
-def _is_probe(method: str, path: str) -> bool:
-    """True for a question that tells nobody anything, and whose sender may have no token.
-
-    Claude Code sends HEAD / before its first request.
-    """
-    return path in _PROBES or (method == "HEAD" and path == "/")

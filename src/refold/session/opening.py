@@ -4,10 +4,9 @@ import inspect
 import os
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from refold.arguments import check_options
 from refold.calls.conversation import Count
 from refold.calls.summariser import (
     ASK_SECONDS,
@@ -86,8 +85,6 @@ def open_state(name: str, options: OpenOptions, *, asynchronous: bool = False) -
         value = getattr(options, option)
         if value is not None and not is_valid(value):
             raise RefoldError(f"{option} is {expected}, not {type(value).__name__}")
-    limits = options.limits or Limits()
-    check_options(Limits, {each.name: getattr(limits, each.name) for each in fields(limits)})
     if not asynchronous and any(map(inspect.iscoroutinefunction, (options.ask, options.native))):
         raise RefoldError(ASYNCHRONOUS)
     if options.background not in (True, False, "queue"):
@@ -103,7 +100,7 @@ def open_state(name: str, options: OpenOptions, *, asynchronous: bool = False) -
         count=options.count,
         format=options.format,
         background=options.background,
-        limits=limits,
+        limits=options.limits or Limits(),
         caps=_read_caps(options, ask, policy),
         archive=find_archive(options.archive, name) if options.archive else "",
         account=find_fingerprint(options.account or ""),

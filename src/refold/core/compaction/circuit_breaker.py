@@ -25,7 +25,7 @@ from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
-from refold.arguments import Range
+from refold.arguments import Range, check_options
 from refold.core.messages.quick_init import quick_init, quick_replace
 
 BreakerEvent: TypeAlias = Literal["fold", "failed", "emergency", "turn"]
@@ -59,6 +59,9 @@ class Limits:
     """A provider that recovers is noticed within this time."""
     turn_closes: bool = False
     """True if a completed turn closes a breaker that folds without a turn have opened."""
+
+    def __post_init__(self) -> None:
+        check_options(Limits, {each.name: getattr(self, each.name) for each in fields(self)})
 
 
 @quick_init

@@ -93,6 +93,17 @@ def test_what_somebody_wants_whole_stays_whole(tmp_path):
         assert is_cut(shown[2])
 
 
+def test_a_list_of_a_branch_that_a_fold_has_shortened_is_taken_in_again():
+    """More messages come than its view has."""
+    with neurolink(ask=lambda _: "They looked at twelve outputs and found nothing. " * 9) as session:
+        messages = [message for number in range(12) for message in step(number, "all is well\n" * 200)]
+        session.prepare(messages)
+        view = session.view() if session.compact(target=900).compacted else messages
+        session.rewind("#3")
+        assert session.prepare(messages).messages == view
+        assert 2 * len(view) < len(messages)
+
+
 def test_other_policies_have_no_such_limit():
     with opened(window=200_000) as session:
         assert outputs(session.prepare(step(1)).messages) == [OUTPUT]

@@ -262,7 +262,7 @@ def _find_limits(state: SessionState, new: int) -> tuple[Stage, ...]:
     last = next((n for n, message in enumerate(reversed(messages)) if message.role == "assistant"), new)
     arrived = [
         messages[index]
-        for index in range(len(messages) - max(new, last), len(messages))
+        for index in range(max(0, len(messages) - max(new, last)), len(messages))
         if isinstance(items[index], MessageRange) and not _stays_whole(state, items[index])
     ]
     return tuple(

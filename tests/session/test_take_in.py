@@ -168,6 +168,25 @@ def test_going_back_to_a_former_branch_stores_nothing_and_keeps_its_fold():
     assert stored(session) == before
 
 
+@pytest.mark.parametrize("reopens", [False, True])
+@pytest.mark.parametrize("ways", [1, 2])
+def test_a_fold_behind_a_message_that_others_follow_is_found_by_the_messages(ways, reopens):
+    """A fold after a rewind begins a line of its own on which no message stands."""
+    history, store = talk(10, size=1_500), refold.open_store("memory:")
+    session = opened(store=store, window=20_000)
+    for way in range(ways):
+        session.prepare(history)
+        session.rewind("#12")
+        session.compact(target=1_500 + 300 * way)
+        view = session.view()
+        session.prepare([*history[:5], reply("another answer")])
+    session = opened(store=store, window=20_000) if reopens else session
+    assert session.prepare(deepcopy(history[:12])).messages == view
+    assert [fold.standing for fold in session.folds()] == [True]
+    session = opened(store=store, window=20_000) if reopens else session
+    assert session.prepare([*history[:12], user("go on")]).messages == [*view, user("go on")]
+
+
 def test_folds_that_concern_only_what_stays_go_along():
     session, history, ready = folding()
     edited = [*deepcopy(history[:-1]), user("the last question, put otherwise")]

@@ -17,7 +17,12 @@ from refold.session.state.caller_history import SentView, view_to_send
 from refold.session.state.session_state import SessionState
 from refold.session.steps.append import Draft, commit, message_entries
 from refold.session.steps.branches.carried_marks import carry_marks, carry_spending, show_last_request
-from refold.session.steps.branches.stored_places import StoredPlace, find_end, find_last_place, follow_names
+from refold.session.steps.branches.stored_places import (
+    StoredPlace,
+    find_end_behind,
+    find_last_place,
+    follow_names,
+)
 from refold.session.steps.earlier_views import common_length, earlier_views, is_same
 from refold.session.steps.fill_view import fill_view
 from refold.session.steps.load import load_at_head, read_attempts
@@ -260,5 +265,5 @@ def _last_place_of(
     if not on_this_branch:
         if (left := state.position.left_branches.get(base.tip)) is not None:
             return StoredPlace(left.head.place, left.head.name, base.tip), False
-        end = yield StoreCall(lambda: find_end(state, base.place))
+        end = yield StoreCall(lambda: find_end_behind(state, base, said))
     return (yield from find_last_place(state, said, end)), on_this_branch

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from refold.core.log.entries import ROOT, SAID, hash_entry
 from refold.session.drivers import SessionFlow, StoreCall
+from refold.session.state.position import MAX_LEFT_BRANCHES
 from refold.session.state.session_state import SessionState
 from refold.stores import START, Place
 
@@ -61,3 +62,17 @@ def find_end(state: SessionState, place: Place) -> Place:
     """Return the last place on the line of a place."""
     ends = (one.ends for one in state.store.branches(state.name))
     return next((end for end in ends if end.line == place.line), place)
+
+
+def find_end_behind(state: SessionState, base: StoredPlace, said: int) -> Place:
+    """Return the end of the newest line on which that message is the last, or else of its own line.
+
+    Marks begin a line of their own behind a message that others follow, such as a fold after a rewind.
+    """
+    ends = [one.ends for one in state.store.branches(state.name) if one.ends.seq >= base.place.seq]
+    for end in sorted(ends, key=lambda place: -place.seq)[:MAX_LEFT_BRANCHES]:
+        if next(state.log.read(state.name, end, newest=True)).said == said:
+            tips = state.log.read(state.name, end, kinds=SAID, first=said, last=said)
+            if [entry.name for entry in tips] == [base.tip]:
+                return end
+    return find_end(state, base.place)

@@ -236,6 +236,32 @@ def test_going_on_from_a_view_that_was_folded_or_unfolded_since(how):
     assert again.fold or again.messages == [*view, *new]
 
 
+@pytest.mark.parametrize("policy", ["refold", "ripple", "opal", "codebuddy", "neurolink", "umwelten"])
+@pytest.mark.parametrize("cut", [0, 2])
+@pytest.mark.parametrize("to", ["#7", "start"])
+@pytest.mark.parametrize("reopens", [False, True])
+def test_a_view_from_before_a_rewind_goes_on_where_it_was_sent(policy, cut, to, reopens):
+    """What a fold put into it is nobody's words."""
+    history, store = talk(20), refold.open_store("memory:")
+    options = {"store": store, "window": 30_000, "policy": policy}
+    session = opened(ask=Scripted("They talked of numbers and letters, and of nothing else. " * 9), **options)
+    session.prepare(history)
+    session.compact(target=2_500)
+    more = [reply("yes"), user("and then?"), reply("that was all"), user("go on")]
+    view = session.prepare([*session.view(), *more]).messages
+    session.rewind(to)
+    session.prepare([*history[: session.stats().said], user("another question")])
+    session = opened(**options) if reopens else session
+    kept = view[: len(view) - cut]
+    new = [reply("hm"), user("well?")] if not cut else [reply("not at all"), user("why?")]
+    ready = session.prepare([*kept, *new])
+    assert ready.messages == [*kept, *new]
+    assert session.prepare([*ready.messages, reply("so")]).messages == [*kept, *new, reply("so")]
+    said = [*history, *more[: len(more) - cut], *new, reply("so")]
+    assert [entry.value for entry in session.log(kinds=["said"])] == said
+    assert [fold.standing for fold in session.folds()] == [True]
+
+
 @pytest.mark.parametrize("system", [[], [{"role": "system", "content": "Be brief."}]])
 @pytest.mark.parametrize("policy", ["ripple", "opal", "codebuddy", "neurolink", "umwelten"])
 @pytest.mark.parametrize("reopens", [False, True])

@@ -5,6 +5,7 @@ since. Folds may insert the same words, so an earlier view must not be taken for
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from refold.core.log.entries import SAID, Kind, hash_entry
@@ -70,8 +71,22 @@ def earlier_views(state: SessionState, body: Sequence[Any]) -> SessionFlow[list[
     return views
 
 
-def _read_folded_views(state: SessionState, place: Place) -> list[View]:
-    """Return the folded views that stood before the last folds and unfolds."""
+def read_elsewhere(state: SessionState, body: Sequence[Any]) -> list[SentView]:
+    """Read the folded views on the newest branches, each as far as the list agrees with it."""
+    views: list[SentView] = []
+    ends = sorted((one.ends for one in state.store.branches(state.name)), key=lambda place: -place.seq)
+    for end in ends[:MAX_EARLIER_VIEWS]:
+        tip = next(state.log.read(state.name, end, newest=True))
+        folded = _read_folded_views(state, end, tip.said)
+        views += [replace(_read_while_equal(state, end, view, body), tip=tip.name) for view in folded]
+    return views
+
+
+def _read_folded_views(state: SessionState, place: Place, last: int = 0) -> list[View]:
+    """Return the folded views that stood before the last folds and unfolds.
+
+    last   messages said at the place, if its own view is wanted, too
+    """
     views: dict[tuple[str, ...], View] = {}
     view = View()
     for entry in state.log.read(state.name, place, kinds=_CHANGES):
@@ -83,7 +98,7 @@ def _read_folded_views(state: SessionState, place: Place) -> list[View]:
         view = step(view, entry)
         while len(views) > MAX_EARLIER_VIEWS:
             del views[next(iter(views))]
-    return list(views.values())
+    return [*views.values(), *([extend_view(view, last)] if last and view.standing else [])]
 
 
 def _read_while_equal(state: SessionState, place: Place, view: View, body: Sequence[Any]) -> SentView:

@@ -130,7 +130,9 @@ def _take_in_known(
     messages = messages if known is None else shown
     known = known or _find_known(state, messages, fixed, compared)
     walked = False
-    if known is not None and (yield from _is_stored(state, messages[fixed + len(known.items) :])):
+    if known is not None and (
+        yield from _is_stored(state, messages[fixed + len(known.items) :], len(known.items))
+    ):
         before = _Known(known.items[:], known.as_said)  # what is known grows by the messages walked along
         walked = known.as_said and (yield from _walk_on(state, messages, fixed, len(before.items)))
         known = before if walked else None
@@ -345,11 +347,15 @@ def replace_system(
     state.loaded = state.loaded.with_system(system, parsed)
 
 
-def _is_stored(state: SessionState, new: Sequence[Any]) -> SessionFlow[bool]:
-    """True if these messages are already stored behind this place: the caller went back and repeats them."""
+def _is_stored(state: SessionState, new: Sequence[Any], known: int) -> SessionFlow[bool]:
+    """True if what follows is stored behind this place or was put there by a fold: the caller went back."""
     position = state.position
     if not new or not position.may_have_successors or position.head is None:
         return False
+    for view in state.caller.sent_views.values():
+        put = [isinstance(item, Replacement) for item in view.view_items[known : known + 1]]
+        if put == [True] and is_same(state.wire, view.items[known], new[0], known + 1):
+            return True
     name = hash_entry(position.tip, "said", state.to_stored(new[0]), state.view.said + 1)
     places: dict[str, Place] = yield StoreCall(lambda: state.log.find(state.name, [name]))
     return bool(places)

@@ -23,10 +23,10 @@ from refold.session.steps.branches.stored_places import (
     find_last_place,
     follow_names,
 )
-from refold.session.steps.earlier_views import common_length, earlier_views, is_same
+from refold.session.steps.earlier_views import common_length, earlier_views, is_same, read_elsewhere
 from refold.session.steps.fill_view import fill_view
 from refold.session.steps.load import load_at_head, read_attempts
-from refold.stores import START
+from refold.stores import START, Place
 
 
 class _Fork(NamedTuple):
@@ -43,6 +43,8 @@ class _Fork(NamedTuple):
     """True if the list shares all of a view that was sent earlier."""
     hidden: Sequence[MessageRange] = ()
     """The messages behind a fold's words, if the list leaves a view right after those words."""
+    base: StoredPlace | None = None
+    """The place of the last of the shared messages if they are on another branch."""
 
 
 def branch(state: SessionState, body: list[Any]) -> SessionFlow[bool]:
@@ -53,13 +55,13 @@ def branch(state: SessionState, body: list[Any]) -> SessionFlow[bool]:
     fork = yield from _choose_fork(state, body)
     said, rest, shared = fork.said, fork.rest, fork.shared
     said_items = None if shared is None else [*shared, *rest]
-    base = yield from find_last_place(state, said, START if state.head is None else state.head.place)
+    base = fork.base or (yield from find_last_place(state, said, state.head.place if state.head else START))
     stored, base = yield from _follow_stored(state, rest, said, base)
     if as_stored := (yield from _read_as_stored(state, rest[stored:], said + stored)):
         more, base = yield from _follow_stored(state, as_stored, said + stored, base)
         stored += more
     on_this_branch = True
-    if stored:
+    if stored or fork.base is not None:
         base, on_this_branch = yield from _last_place_of(state, said + stored, base)
     draft = Draft(base.place, base.name, View(said=said + stored), state.now())
     if on_this_branch:
@@ -98,6 +100,8 @@ def _choose_fork(state: SessionState, body: list[Any]) -> SessionFlow[_Fork]:
     fork = _find_fork(state, body, sent)
     if not fork.continues_sent:
         fork = _find_fork(state, body, [*sent, *(yield from earlier_views(state, body))])
+    if elsewhere := (yield from _find_elsewhere(state, body, len(body) - len(fork.rest))):
+        return elsewhere
     if (yield from _repeats_hidden(state, fork)):
         return _find_direct_fork(state, body)
     if fork.is_view and state.caller.said_items is None:
@@ -125,6 +129,37 @@ def _sent_on_this_branch(state: SessionState) -> SessionFlow[list[SentView]]:
         ]
     )
     return views
+
+
+def _find_elsewhere(state: SessionState, body: Sequence[Any], matched: int) -> SessionFlow[_Fork | None]:
+    """Return how far the list agrees with a view that was sent on another branch, such as before a rewind.
+
+    matched   messages with which it agrees on this one; None is returned if no other view has more
+    """
+    if state.head is None or state.log.failure is not None:
+        return None
+    found: SentView | None = None
+    last, views = 0, list(state.caller.sent_views.values())
+    # A summary is nobody's words: the list may continue a view that another process has sent.
+    if any(message.is_summary for message in state.wire.parse(body[matched:])):
+        views += yield StoreCall(lambda: read_elsewhere(state, body))
+    for view in views:
+        count = common_length(state.wire, view.items, body)
+        ranges = [item if isinstance(item, MessageRange) else None for item in view.view_items[:count]]
+        complete = count == len(view.items)
+        # Where a summary ends is only known where the whole view is shared.
+        while ranges and not (complete or ranges[-1]):
+            ranges.pop()
+        if len(ranges) > matched and None in ranges:
+            matched, found = len(ranges), view
+            last = view.said if complete or ranges[-1] is None else ranges[-1].last
+    places: dict[str, Place] = yield StoreCall(
+        lambda: state.log.find(state.name, [found.tip] if found else [])
+    )
+    if found is None or found.tip not in places:
+        return None
+    base = yield from find_last_place(state, last, places[found.tip])
+    return _Fork(last, body[matched:], None, is_view=True, base=base)
 
 
 def _find_direct_fork(state: SessionState, body: Sequence[Any]) -> _Fork:

@@ -459,6 +459,7 @@ class TestOtherHead:
         assert len(model.asked) == asked
         assert stored(session) == before + 2 + 1  # two messages, and the first one as it is now
         assert ready.messages[0] == later[0]
+        assert opened(format=shape, store=store).view() == ready.messages
         assert ready.origins[0] == 0
         assert session.prepare(copy.deepcopy(later)).messages == ready.messages
         assert stored(session) == before + 2 + 1
@@ -470,6 +471,40 @@ class TestOtherHead:
         assert session.log(kinds=["said"])[0].value == user(head.format(day=15))
         recorded = [entry.beside["head"] for entry in session.log(kinds=["system"])]
         assert recorded == [{"1": user(head.format(day=day))} for day in (16, 17)]
+
+    @pytest.mark.parametrize("reopens", [False, True])
+    def test_one_that_is_as_it_was_said_again_or_on_another_branch_is_shown_so(self, reopens):
+        store, head = open_store("memory:"), HEADS["a date in words"]
+        session = opened(store=store, window=100_000)
+        session.prepare(self.history(head, 15, turns=6))
+        other = [user("What is the answer?"), reply("42.")]
+        for history in (
+            self.history(head, 16, turns=6),
+            self.history(head, 15, turns=6),
+            self.history(head, 17, turns=6),
+            [*self.history(head, 17, turns=6)[:4], *other],
+            [*other, user("How so?")],
+        ):
+            session.prepare(history)
+            assert opened(store=store, window=100_000).view() == session.view() == history
+            session = opened(store=store, window=100_000) if reopens else session
+
+    @pytest.mark.parametrize("reopens", [False, True])
+    @pytest.mark.parametrize("shape", ["openai", "anthropic"])
+    def test_a_view_that_begins_with_another_one_is_continued(self, shape, reopens):
+        store, head = open_store("memory:"), HEADS["a date in words"]
+        session = opened(ask=Scripted(SUMMARY), store=store, format=shape)
+        history = self.history(head, 15)
+        view = session.prepare(history).messages
+        assert view[0] == history[0]
+        for day in (16, 17):
+            session = opened(store=store, format=shape) if reopens else session
+            new = [reply(f"It is the {day}th."), user("Go on.")]
+            view = [user(head.format(day=day)), *view[1:], *new]
+            history += new
+            assert session.prepare(view).messages == view
+            assert opened(store=store, format=shape).view() == view
+        assert [entry.value for entry in session.log(kinds=["said"])] == history
 
     @pytest.mark.parametrize("restarted", [False, True])
     def test_a_fold_that_hides_it_stays_and_shows_it_again(self, restarted):

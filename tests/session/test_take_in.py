@@ -349,12 +349,14 @@ def test_a_view_that_begins_with_an_edited_order_is_continued(system, policy, re
         said = [*said, *edited[-2:]]
         ready = session.prepare(edited)
         assert ready.messages == edited
+        assert opened(store=store, window=9_000, policy=policy).view() == edited
         assert ready.budget.used == refold.measure(edited, window=9_000, policy=policy).used
         assert [entry.value for entry in session.log(kinds=["said"])] == said
         assert [fold.standing for fold in session.folds()] == [True] * len(session.folds()) != []
     assert session.view() == edited
     session = reopen(session)
     assert session.prepare([*system, *said]).messages[len(system)] == ORDER, "the log keeps what was said"
+    assert reopen(session).view() == session.view() != edited, "and that it is as it was said again"
 
 
 def test_truncated_history_is_answered_anew():

@@ -1,10 +1,10 @@
 """The place of a session in its log: the head, the view at that place, and branches that were left."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from refold.core.log.entries import ROOT, Entry
+from refold.core.log.entries import ROOT, Entry, to_json_text
 from refold.core.log.view import Replacement, View, extend_view, step
 from refold.core.messages.message import Message
 from refold.core.messages.unread import is_native
@@ -15,6 +15,8 @@ MAX_LEFT_BRANCHES: Final = 64
 """Left branches that are remembered; the ends of others are looked up in the store."""
 _WITHOUT_EFFECT: Final = frozenset({"usage", "attempt"})
 """Entries that change no view; their bodies are not read for it."""
+NOW: Final = "head"
+"""Fact beside system messages: messages as the caller has them now, by their numbers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +71,8 @@ class LogPosition:
     """Name of the last message."""
     fold_messages: dict[str, tuple[Message, ...]] = field(default_factory=dict)
     """The messages that each visible fold inserted, by the fold's name."""
+    edited: Mapping[int, Entry] = field(default_factory=dict)
+    """The messages that are shown as the caller has them now, by their numbers; the log has other words."""
     blocks: frozenset[Replacement] = frozenset()
     """Those among them that are a provider's own block; every turn asks for them, and most logs have none."""
     stale: bool = True
@@ -125,6 +129,7 @@ class LogPosition:
                 said = entry.said
             elif entry.kind not in _WITHOUT_EFFECT:
                 self.view = step(extend_view(self.view, said), entry)
+                self.edited = read_edited(entry, self.edited)
         if said:
             self.view = extend_view(self.view, said)
         self.stale = False
@@ -132,16 +137,18 @@ class LogPosition:
     def begin_again(self) -> None:
         """Stand before the first message, in a log of which nothing is known."""
         self.head, self.view, self.tip = None, View(), ROOT
-        self.fold_messages, self.blocks, self.unsure = {}, frozenset(), None
+        self.fold_messages, self.edited, self.blocks, self.unsure = {}, {}, frozenset(), None
         self.stale = self.may_have_successors = False
 
     def stay(self) -> None:
         """Note that a write failed and changed nothing."""
         self.stale = False
 
-    def restore(self, view: View, fold_messages: dict[str, tuple[Message, ...]]) -> None:
+    def restore(
+        self, view: View, fold_messages: dict[str, tuple[Message, ...]], edited: Mapping[int, Entry]
+    ) -> None:
         """Take over the view that was read from the log."""
-        self.view, self.fold_messages, self.blocks = view, {}, frozenset()
+        self.view, self.fold_messages, self.edited, self.blocks = view, {}, edited, frozenset()
         for name, messages in fold_messages.items():
             self.add_fold(name, messages)
 
@@ -191,3 +198,17 @@ class LogPosition:
     def return_to(self, view: View, tip: str) -> None:
         """Have the view again that was left in vain; it is stale, but who cannot read goes on from it."""
         self.view, self.tip = view, tip
+
+
+def read_edited(mark: Entry, before: Mapping[int, Entry]) -> Mapping[int, Entry]:
+    """Return the messages that the caller has edited, by their numbers, behind a mark and those before it."""
+    facts = mark.beside if mark.kind == "system" and f'"{NOW}":' in mark.about else {}
+    if NOW not in facts:
+        return before
+    return {int(number): replace(mark, body=to_json_text(item)) for number, item in facts[NOW].items()}
+
+
+def drop_edits(facts: Mapping[str, Any], last: int) -> dict[str, Any]:
+    """Return the edited messages beside a mark up to a number; on another branch others are behind it."""
+    edited = facts.get(NOW)
+    return {NOW: {word: item for word, item in edited.items() if int(word) <= last}} if edited else {}

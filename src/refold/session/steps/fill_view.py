@@ -136,7 +136,8 @@ def find_wire(state: SessionState, last: Entry | None, system: Sequence[Any] = (
 
 
 def write_item(state: SessionState, wire: Format, entry: Entry) -> Any:
-    """Return a stored message as it is sent; its cache mark stood where the history ended then."""
+    """Return a message as it is sent now; its cache mark stood where the history ended then."""
+    entry = state.position.edited.get(entry.said, entry)
     return split_cache_marks(state.from_stored(entry, wire))[0]
 
 

@@ -3,7 +3,7 @@
 Folds are read one after another and only visible ones are kept, so that a long log needs little memory.
 """
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain, islice
@@ -19,7 +19,7 @@ from refold.core.models.spending_limits import HOUR
 from refold.errors import Conflict, FormatError, RefoldError, StoreError
 from refold.session.drivers import SessionFlow, StoreCall
 from refold.session.state.accounting import SpendingTotals
-from refold.session.state.position import UnsureWrite
+from refold.session.state.position import UnsureWrite, read_edited
 from refold.session.state.session_state import SessionState
 from refold.session.state.thinking_prefixes import BEGUN_WITH, MADE_BEHIND, SENT
 from refold.session.steps.fill_view import fill_view, find_wire, take_in_prefixes, write_item
@@ -234,7 +234,7 @@ def load_at_head(
         marks = yield StoreCall(lambda: read(state, place, said))
         reports = yield StoreCall(lambda: read_last_report(state, place))
         attempts = yield StoreCall(lambda: read_attempts(state, place))
-    position.restore(marks.view, marks.fold_messages)
+    position.restore(marks.view, marks.fold_messages, marks.edited)
     state.accounting.restore_folds(marks.fold_sizes)
     last_attempt = _restore_accounting(state, reports, attempts)
     yield from fill_view(state, [] if marks.system is None else system_items(marks.system))
@@ -366,6 +366,7 @@ class _Marks:
     fold_sizes: dict[str, tuple[int, int]] = field(default_factory=dict)
     fold_messages: dict[str, tuple[Message, ...]] = field(default_factory=dict)
     system: Entry | None = None
+    edited: Mapping[int, Entry] = field(default_factory=dict)
 
 
 def _read_marks(state: SessionState, place: Place, said: int) -> _Marks:
@@ -377,7 +378,7 @@ def _read_marks(state: SessionState, place: Place, said: int) -> _Marks:
         if entry.kind == "fold":
             marks.fold_sizes[entry.name] = fold_sizes(value)
         elif entry.kind == "system":
-            marks.system = entry
+            marks.system, marks.edited = entry, read_edited(entry, marks.edited)
         if BEGUN_WITH in entry.about or SENT in entry.about:
             state.caller.thinking.take_in_mark(entry.beside, is_last=entry.said == said)
     marks.view = extend_view(marks.view, said)
@@ -389,7 +390,8 @@ def _read_known_marks(state: SessionState, place: Place, said: int) -> _Marks:
     """Return the view in memory with the messages of its visible folds, and the system messages."""
     view = extend_view(state.view, said)
     system = next(state.log.read(state.name, place, kinds=SYSTEM, newest=True), None)
-    return _Marks(view, state.accounting.fold_sizes, visible_fold_messages(state, place, view), system)
+    folds, edited = visible_fold_messages(state, place, view), state.position.edited
+    return _Marks(view, state.accounting.fold_sizes, folds, system, edited)
 
 
 def visible_fold_messages(state: SessionState, place: Place, view: View) -> dict[str, tuple[Message, ...]]:

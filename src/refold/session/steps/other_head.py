@@ -13,11 +13,14 @@ from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import Any, Final
 
-from refold.core.log.entries import SAID, SYSTEM
+from refold.core.log.entries import SAID
 from refold.core.log.normal_form import HEAD
+from refold.core.log.view import MessageRange, Replacement
 from refold.core.messages.message import Text
 from refold.formats import Format
 from refold.session.drivers import SessionFlow, StoreCall
+from refold.session.state.caller_history import view_to_send
+from refold.session.state.position import NOW
 from refold.session.state.session_state import SessionState
 from refold.session.steps.append import begin_draft, commit, mark_entry
 from refold.session.steps.earlier_views import common_length, is_same
@@ -29,8 +32,6 @@ LEAST_SHARED: Final = 3
 with one system prompt none shared more than one at the same places."""
 LEAST_WORDS: Final = 20
 """Characters of an answer that counts; shorter ones, such as "Done.", are the same in many conversations."""
-NOW: Final = "head"
-"""Fact beside system messages: the first messages as they are now, by their numbers."""
 _LONGEST_HEAD: Final = 1_000_000
 """Characters of a first message that is looked at; a longer one is compared as it is."""
 _MOST_TAGS: Final = 1_000
@@ -44,16 +45,16 @@ _CALENDAR: Final = re.compile(
     "|dec(ember)?|mon(day)?|tue(sday)?|wed(nesday)?|thu(rsday)?|fri(day)?|sat(urday)?|sun(day)?|am|pm|utc|gmt",
     re.IGNORECASE,
 )
-_LOOK_BACK: Final = 16
-"""Changes of the system messages among which the last record is looked for; without it one more is made."""
 
 
 def find_said_head(state: SessionState, body: Sequence[Any]) -> SessionFlow[list[Any]]:
-    """Return the first messages as they were said if the list has others in their place; else an empty list.
+    """Return the first messages as they are known if the list has others in their place; else an empty list.
 
     Reads the log up to the message that decides it.
     """
-    if state.head is None or min(state.view.said, len(body)) < HEAD + LEAST_SHARED:
+    if (head := _find_head_of_view(state, body)) or state.head is None:
+        return head
+    if min(state.view.said, len(body)) < HEAD + LEAST_SHARED:
         return []
     place, last = state.head.place, len(body)
 
@@ -77,6 +78,25 @@ def find_said_head(state: SessionState, body: Sequence[Any]) -> SessionFlow[list
 
     said: list[Any] = yield StoreCall(read_head)
     return said
+
+
+def _find_head_of_view(state: SessionState, body: Sequence[Any]) -> list[Any]:
+    """Return the first messages of a view that was sent if a list has others and its summary behind them."""
+    for view in (view_to_send(state.position, state.loaded), *state.caller.sent_views.values()):
+        ranges = [MessageRange(number, number) for number in range(1, HEAD + 1)]
+        head = [
+            item
+            for item, *pair in zip(view.items, view.view_items, ranges, strict=False)
+            if pair[0] == pair[1]
+        ]
+        same = common_length(state.wire, view.items, [*head, *body[len(head) :]])
+        if (
+            any(isinstance(item, Replacement) for item in view.view_items[:same])
+            and common_length(state.wire, head, body) < len(head)
+            and all(map(_is_same_request, [state.wire] * len(head), head, body))
+        ):
+            return head
+    return []
 
 
 def _identifies(wire: Format, item: Any) -> bool:
@@ -121,7 +141,7 @@ def show_head(state: SessionState, said: Sequence[Any], head: Sequence[Any]) -> 
 
     said   the same messages as they were said
     """
-    recorded = yield from _read_recorded(state)
+    recorded = _write_recorded(state)
     now: dict[str, Any] = {}
     changed: list[int] = []
     for number, (old, item) in enumerate(zip(said, head, strict=True), 1):
@@ -150,7 +170,7 @@ def show_orders(state: SessionState, orders: Mapping[int, Any]) -> SessionFlow[N
 
     Record those that are new; the log keeps what was said. They are given by their numbers.
     """
-    recorded = yield from _read_recorded(state)
+    recorded = _write_recorded(state)
     now = {**recorded, **{str(number): state.to_stored(item) for number, item in orders.items()}}
     if now != recorded:
         value = [state.to_stored(item) for item in state.loaded.system]
@@ -159,19 +179,7 @@ def show_orders(state: SessionState, orders: Mapping[int, Any]) -> SessionFlow[N
     state.loaded.update_items(orders)
 
 
-def _read_recorded(state: SessionState) -> SessionFlow[Mapping[str, Any]]:
-    """Return the first messages as they were recorded last, by their numbers."""
-    if state.head is None:
-        return {}
-    place = state.head.place
-    facts: Mapping[str, Any] = yield StoreCall(
-        lambda: next(
-            (
-                entry.beside[NOW]
-                for entry in islice(state.log.read(state.name, place, kinds=SYSTEM, newest=True), _LOOK_BACK)
-                if NOW in entry.beside
-            ),
-            {},
-        )
-    )
-    return facts
+def _write_recorded(state: SessionState) -> dict[str, Any]:
+    """Return the messages that were recorded as the caller has them now, by their numbers."""
+    edited = state.position.edited.items()
+    return {str(number): state.to_stored(state.from_stored(entry)) for number, entry in edited}

@@ -151,6 +151,14 @@ def _take_in_known(
     if not as_said:
         state.caller.hold_view(messages, state.loaded, state.view.said)
         state.caller.hold_resumed([*body, *new], state.position)
+    elif edited := state.position.edited:  # what was edited in a view may be again what it was
+        places = {number: fixed + number - 1 for number in edited if fixed + number <= len(messages)}
+        changed = {
+            number: copy_item(messages[at])
+            for number, at in places.items()
+            if not is_same(state.wire, state.from_stored(edited[number]), messages[at], number)
+        }
+        yield from show_orders(state, changed)
     return as_said
 
 

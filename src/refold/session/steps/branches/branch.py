@@ -191,7 +191,7 @@ def _find_fork(state: SessionState, body: Sequence[Any], sent: Sequence[SentView
             fork = _Fork(
                 said,
                 body[matched:],
-                None if said_items is None else said_items[:said],
+                None if said_items is None or state.position.edited else said_items[:said],
                 is_view=True,
                 continues_sent=complete and view is not current,
                 hidden=state.view.originals(last) if isinstance(last, Replacement) and not complete else (),

@@ -10,6 +10,7 @@ from refold.core.log.remade_folds import carry_value
 from refold.core.log.view import MessageRange, View, changes_to_json, rename_folds
 from refold.core.messages.speakers import find_user_turns
 from refold.session.drivers import SessionFlow, StoreCall
+from refold.session.state.position import drop_edits
 from refold.session.state.session_state import SessionState
 from refold.session.steps.append import Draft, read_draft
 from refold.session.steps.edit_summary import keep_in_view
@@ -48,6 +49,7 @@ def carry_marks(state: SessionState, draft: Draft) -> SessionFlow[Draft]:
         if value is None:
             continue
         about = {**entry.beside, **(state.accounting.spending.recorded_sum if entry.kind == "fold" else {})}
+        about |= drop_edits(about, said)
         copy = draft.add(entry.kind, value, about, entry.at)
         if entry.kind == "fold" and is_whole:
             names[entry.name] = copy.name

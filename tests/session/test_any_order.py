@@ -17,6 +17,13 @@ def _warned():
         yield
 
 
+def test_a_view_that_came_back_longer_and_folds_no_further_than_what_was_refused_is_not_sent_again():
+    """In the talk of this seed a fold is lost with its answer while the small view with it is refused."""
+    talk = TroubledTalk(7026, Failing(), ("write", "all", "after", "answer", "request"))
+    for _ in range(35):
+        talk.act()  # `refuse` compares the sizes
+
+
 @pytest.mark.few_values(2)
 @pytest.mark.parametrize("ways", [(), ("write", "all", "after", "answer", "request")], ids=["sound", "flaky"])
 @pytest.mark.parametrize("seed", range(few_or_all(3, 200)))

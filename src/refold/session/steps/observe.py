@@ -419,11 +419,14 @@ def _recover(
     for _ in range(2):  # a store that came back may have brought a longer view, and the fold is one of that
         context = _judge_refusal(state, known, info, sent)
         attempt = yield from attempt_compaction(state, context, options, "emergency", policy=policy)
-        if attempt.fold is None or measure_context(state, known.window, state.request).breakdown.total < sent:
+        is_smaller = measure_context(state, known.window, state.request).breakdown.total < sent
+        if attempt.fold is None or is_smaller:
             break
     budget = (yield from context_state(state)).budget
     note_request(state)
-    folded = attempt.fold is not None
+    folded = (
+        attempt.fold is not None and is_smaller
+    )  # a longer view may fold no further than what was refused
     _report_overflow(state, info, recovered=folded)
     return Observed(
         send_again=folded,

@@ -221,8 +221,28 @@ class TestDetect:
             FormatError, match=r"messages\[1\]\.role: is openai, but messages\[0\]\.parts is refold"
         ):
             detect([Message("user", "hi"), {"role": "tool", "content": "x"}])
-        with pytest.raises(FormatError, match=r"^messages\[1\]: expected a Message, found an object$"):
-            detect([Message("user", "hi"), USER]).parse([Message("user", "hi"), USER])
+
+    @pytest.mark.parametrize("given", ["gemini", "converse", "refold", "interactions"])
+    @pytest.mark.parametrize("last", ["plain", "given"])
+    def test_in_a_mixture_with_plain_messages_the_later_one_is_named(self, given, last):
+        """Plain messages have no mark of a format, and these formats do not read them."""
+        own = get(given).render(TALK)[:1]
+        first, *rest = items = [*own, USER] if last == "plain" else [USER, USER, *own]
+        places = [f"messages[0]{get(given).recognise(first) or '.content'}"]
+        places.append(f"messages[{len(rest)}]{get(given).recognise(rest[-1]) or '.content'}")
+        names_of = [given, "openai"] if last == "plain" else ["openai", given]
+        text = f"{places[1]}: is {names_of[1]}, but {places[0]} is {names_of[0]}: pass format= to decide"
+        session = refold.open("t", store="memory:", window=8_000)
+        for call in (
+            refold.count,
+            lambda each: refold.compact(each, window=8_000),
+            session.prepare,
+            session.say,
+        ):
+            with pytest.raises(FormatError) as caught:
+                call(items)
+            assert str(caught.value) == text
+        assert session.log() == []
 
     @pytest.mark.parametrize("items", ["text", b"x", bytearray(b"x"), None, 5, {"messages": []}, iter([])])
     def test_what_is_no_list_is_refused(self, items):

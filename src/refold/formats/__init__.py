@@ -117,6 +117,8 @@ def detect(items: Sequence[Any], model: str | None = None, tools: Any = None) ->
     'anthropic'
     """
     if (detected := detect_or_none(items)) is not None:
+        if not _reads_plain(detected.name) and any(map(_is_plain, items)):
+            refuse_other(detected, items)
         return detected
     listed = tools if isinstance(tools, list | tuple) else [tools]
     fields = (name for tool in listed if isinstance(tool, dict) for name in _TOOL_FIELDS if name in tool)
@@ -186,9 +188,14 @@ def refuse_other(wire: Format, items: Sequence[Any], first: int = 0) -> None:
         other = get(DEFAULT) if other is None and is_plain else other
         content = None if other is None else _find_content(other, item)
         if other is not None and content is not None and content != _find_content(wire, item):
+            at, path = index, other.recognise(item) or ".content"
             problem = f"looks like {other.name}, not {wire.name}: pass format={other.name!r}"
-            path = other.recognise(item) or ".content"
-            raise FormatError(problem, path=f"messages[{index}]{path}")
+            places = ((place, wire.recognise(one), wire.name) for place, one in enumerate(items, first))
+            if own := next((each for each in places if each[1]), None):
+                # A mixed list: the later of the two differs from what stands before it.
+                (before, mark, known), (at, path, name) = sorted([own, (index, path, other.name)])
+                problem = f"is {name}, but messages[{before}]{mark} is {known}: pass format= to decide"
+            raise FormatError(problem, path=f"messages[{at}]{path}")
 
 
 def write_text(wire: Format, item: Any, stored: str = DEFAULT) -> Any:

@@ -3,6 +3,7 @@
 import functools
 
 import pytest
+from talks import opened, talk, user
 
 import refold
 from refold.core.log.entries import ROOT, make_entry
@@ -98,6 +99,24 @@ def test_the_size_of_a_reply_survives_reopening(tmp_path):
         used.append(session.budget().used)
         session.close()
     assert used == [1_300, 1_300]
+
+
+@pytest.mark.parametrize("way", ["rewind", "edit", "another beginning"])
+def test_how_a_provider_counts_survives_reopening_on_another_branch(tmp_path, way):
+    address, history = f"sqlite:{tmp_path / 'one.db'}", talk(6)
+    session = opened(store=address, window=30_000)
+    for number in (5, 9, 13):
+        sent = session.prepare(history[:number]).messages
+        session.observe({"usage": {"prompt_tokens": refold.count(sent) * 3 // 2, "completion_tokens": 9}})
+    if way == "rewind":
+        session.rewind("#3")
+    else:
+        session.prepare([*history[:3], user("no")] if way == "edit" else [user("hello"), *history])
+    used = session.budget().used
+    assert used > 1.4 * refold.count(session.view())
+    again = opened(store=address, window=30_000)
+    assert again.budget().used == used
+    assert (again.stats().spent, again.stats().totals) == (session.stats().spent, session.stats().totals)
 
 
 def test_growth_survives_reopening(tmp_path):

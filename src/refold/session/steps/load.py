@@ -31,6 +31,7 @@ from refold.session.steps.read_entries import (
     fold_sizes,
     is_believed,
     read_doubt,
+    read_report,
     system_items,
     usage_cost,
     usage_report,
@@ -44,7 +45,7 @@ MAX_TRIES: Final = 1_000
 long list that begins a branch takes longer than what five busy writers say: it lost 64 times in a row."""
 VIEW_MARKS: Final[frozenset[Kind]] = MARKS - {"usage", "attempt"}
 """The kinds that a view depends on."""
-_REPORTS: Final[tuple[Kind, ...]] = ("usage", "fold", "unfold", "system")
+_REPORTS: Final[tuple[Kind, ...]] = ("usage", "fold", "unfold", "system", "attempt")
 _ATTEMPTS: Final[tuple[Kind, ...]] = ("usage", "fold", "attempt")
 """The kinds that the breaker and the caps on spending look at."""
 _ADDED: Final[frozenset[Kind]] = frozenset({"said", "usage"})
@@ -292,16 +293,22 @@ def _finish_loading(state: SessionState, last_attempt: int) -> None:
 def read_last_report(state: SessionState, place: Place, newer: Iterable[Entry] = ()) -> list[Entry]:
     """Read back to the last report of usage that was believed, with the changes of the view since.
 
+    A branch without one has that of another branch, which it has recorded as it began.
+
     newer   entries behind the place, newest first
     """
     entries: list[Entry] = []
+    others: list[Entry] = []
     stored = state.log.read(state.name, place, kinds=_REPORTS, newest=True)
     reports = (entry for entry in newer if entry.kind in _REPORTS)
     for entry in islice(chain(reports, stored), _MAX_READ_BACK):
+        if entry.kind == "attempt":
+            others = others or read_report(entry)
+            continue
         entries.append(entry)
         if entry.kind == "usage" and is_believed(entry):
-            break
-    return entries
+            return entries
+    return [*entries, *others]
 
 
 def _restore_reports(state: SessionState, newest: Sequence[Entry]) -> None:

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from refold import formats
 from refold.core.compaction import circuit_breaker
-from refold.core.log.entries import Entry
+from refold.core.log.entries import Entry, to_json_text
 from refold.core.log.normal_form import split_cache_marks
 from refold.core.messages.message import EMPTY, Message
 from refold.core.messages.unread import NATIVE, is_native
@@ -29,6 +29,8 @@ _BREAKER_EVENTS: Final[Mapping[Any, circuit_breaker.BreakerEvent | None]] = {
 ask for do not count: they may fold as often as they like."""
 _TURNED_DOWN: Final = re.compile(r'"turned_down":\s?([1-9]\d{0,9})')
 """The number in a receipt."""
+TAUGHT: Final = "taught"
+"""Fact beside an attempt that begins a branch: the last report of another branch."""
 BEGAN: Final = "began"
 """Fact beside a fold for which a model was asked: when the attempt began."""
 _BEGAN: Final = re.compile(rf'"{BEGAN}":\s?([0-9]+(?:\.[0-9]+)?)')
@@ -118,6 +120,22 @@ def usage_report(entry: Entry) -> UsageReport:
         grown=_read_numbers(entry, "grown", 2) or (0, 0),
         guess=guess if isinstance(guess, float) else 1.0,
     )
+
+
+def write_report(report: UsageReport) -> dict[str, Any]:
+    """Return what an attempt records of a report of another branch: how the provider counts."""
+    facts = {name: getattr(report, name) for name in ("messages", "fixed", "grown", "guess")}
+    value = {**report.usage.as_dict(), "estimate": report.estimate, "model": report.model}
+    return {TAUGHT: {"value": value, "facts": {**facts, "stands": False}}}
+
+
+def read_report(entry: Entry) -> list[Entry]:
+    """Return the report that an attempt records as a usage entry; an empty list if it has none."""
+    taught: Any = entry.beside.get(TAUGHT) if f'"{TAUGHT}":' in entry.about else None
+    if not taught:
+        return []
+    value, facts = to_json_text(taught["value"]), to_json_text(taught["facts"])
+    return [replace(entry, kind="usage", body=value, about=facts)]
 
 
 def read_doubt(entry: Entry, model: str) -> Doubted | None:

@@ -15,7 +15,7 @@ from refold.session.state.session_state import SessionState
 from refold.session.steps.append import Draft, read_draft
 from refold.session.steps.edit_summary import keep_in_view
 from refold.session.steps.load import spending_at
-from refold.session.steps.read_entries import fold_messages
+from refold.session.steps.read_entries import fold_messages, write_report
 from refold.session.steps.recall import read_said
 
 if TYPE_CHECKING:
@@ -122,4 +122,5 @@ def carry_spending(
         return
     there: SpendingTotals = yield StoreCall(lambda: spending_at(state, read()))
     if about := spending.missing_from(there):
+        about |= write_report(state.accounting.report) if state.accounting.report else {}
         draft.add("attempt", {"trigger": trigger, "reason": "spent before", "counted": False}, about)

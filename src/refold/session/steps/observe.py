@@ -402,8 +402,8 @@ def _recover(
     learned = learned_windows.learn_from_refusal(known.window.tokens, info, sent=sent, at=state.now())
     if teaches and learned is not None and learned_windows.agrees_with_request(info, sent):
         if stated and learned.stated:  # a guess is for this session only
-            note, key = learned.note, learned_windows.note_key(settings.endpoint, settings.model or "")
-            yield StoreCall(lambda: state.log.put_note(key, note))
+            key = learned_windows.note_key(settings.endpoint, settings.model or "")
+            yield StoreCall(partial(state.log.put_note, key, learned.note))
         accounting.note_window(learned.tokens)
     if accounting.refused:
         _report_overflow(state, info, recovered=False)
@@ -416,18 +416,15 @@ def _recover(
         allowed = circuit_breaker.allows(accounting.breaker, state.now())
         why = "no model is asked" + (" after a refusal" if allowed.yes else f": {allowed.explanation}")
         options = replace(options, model=policy.refused_asks and allowed.yes, why_no_model=why)
-    for _ in range(2):  # a store that came back may have brought a longer view, and the fold is one of that
+    for _ in range(2):  # a store that came back may bring a longer view, whose fold may still be too large
         context = _judge_refusal(state, known, info, sent)
         attempt = yield from attempt_compaction(state, context, options, "emergency", policy=policy)
-        is_smaller = measure_context(state, known.window, state.request).breakdown.total < sent
-        if attempt.fold is None or is_smaller:
+        size = measure_context(state, known.window, state.request).breakdown.total
+        if attempt.fold is None or size < sent:
             break
     budget = (yield from context_state(state)).budget
     note_request(state)
-    folded = (
-        attempt.fold is not None and is_smaller
-    )  # a longer view may fold no further than what was refused
-    _report_overflow(state, info, recovered=folded)
+    _report_overflow(state, info, recovered=(folded := attempt.fold is not None and size < sent))
     return Observed(
         send_again=folded,
         messages=state.send_view() if folded else None,

@@ -1,11 +1,15 @@
 """Full text in memory."""
 
+import random
+import sqlite3
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refold.stores import word_index
-from refold.stores.word_index import WordIndex, split_words
+from refold.core.log.entries import ROOT, make_entry
+from refold.stores import open_store, word_index
+from refold.stores.word_index import WordIndex, split_words, stem
 
 TEXTS = st.lists(st.sampled_from(["red", "green", "blue", "Grün", "数据", "x1"]), max_size=6).map(" ".join)
 
@@ -80,3 +84,103 @@ def test_a_search_agrees_with_looking_at_every_text(texts, query):
     assert {hit.text for hit in hits} == (whole or some)
     assert hits == sorted(hits, key=lambda hit: (-hit.score, hit.text))
     assert all(hit.score > 0 for hit in hits)
+
+
+SYLLABLES = [
+    "ba",
+    "ce",
+    "di",
+    "fo",
+    "gu",
+    "la",
+    "me",
+    "ni",
+    "po",
+    "ru",
+    "sta",
+    "tri",
+    "plo",
+    "gra",
+    "y",
+    "ly",
+    "ss",
+    "ee",
+    "ll",
+    "zz",
+]
+ENDINGS = [
+    "ation",
+    "ness",
+    "ing",
+    "ed",
+    "s",
+    "es",
+    "ly",
+    "ful",
+    "ment",
+    "ity",
+    "al",
+    "ive",
+    "er",
+    "or",
+    "ize",
+    "ization",
+    "ous",
+    "ance",
+    "ies",
+    "ied",
+    "ational",
+    "fulness",
+    "y",
+    "e",
+    "eed",
+    "eing",
+    "ion",
+    "tion",
+    "logy",
+    "ability",
+    "ibly",
+    "entli",
+    "at",
+    "bl",
+    "iz",
+]
+MADE_UP = st.builds(
+    lambda *parts: "".join(parts), *[st.sampled_from(SYLLABLES)] * 2, st.sampled_from(ENDINGS)
+)
+
+
+@given(st.lists(MADE_UP, min_size=1, max_size=40, unique=True))
+def test_a_word_has_the_stem_that_sqlite_gives_it(words):
+    raw = sqlite3.connect(":memory:")
+    raw.execute("CREATE VIRTUAL TABLE terms USING fts5(text, tokenize = 'porter unicode61')")
+    raw.execute("CREATE VIRTUAL TABLE vocabulary USING fts5vocab(terms, 'instance')")
+    raw.executemany("INSERT INTO terms VALUES (?)", [(word,) for word in words])
+    stems = raw.execute("SELECT term FROM vocabulary ORDER BY doc").fetchall()
+    assert [stem(word) for word in words] == [term for (term,) in stems]
+    raw.close()
+
+
+@pytest.mark.parametrize("some", [False, True])
+def test_stores_give_the_same_hits_in_the_same_order(tmp_path, some):
+    """For texts of made-up words, in all forms that English words have."""
+    chance = random.Random(3)
+    words = ["".join(chance.choices(SYLLABLES, k=2)) + chance.choice(ENDINGS) for _ in range(200)]
+    stores = [open_store(f"{kind}:{tmp_path / kind}") for kind in ("sqlite", "jsonl")] + [
+        open_store("memory:")
+    ]
+    for store in stores:
+        chance, parent, made = random.Random(4), ROOT, []
+        for number in range(1, 101):
+            text = " ".join(chance.choices(words, k=chance.randint(5, 40)))
+            made.append(make_entry("said", {"content": text}, parent=parent, said=number, text=text))
+            parent = made[-1].name
+        store.append("talk", made, expect=None)
+    for _ in range(100):
+        query = " ".join(
+            [*chance.choices(words, k=chance.randint(1, 3)), *chance.choices(["zebras", ""], k=1)]
+        )
+        hits = [[hit.entry.said for hit in store.search(query, limit=8, some=some)] for store in stores]
+        assert hits[0] == hits[1] == hits[2]
+    for store in stores:
+        store.close()

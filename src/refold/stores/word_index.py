@@ -12,6 +12,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from heapq import nlargest
 from math import log
 from typing import Final, NamedTuple
@@ -30,13 +31,22 @@ _CANDIDATES: Final = 2_000
 word that more texts have tells little about any of them. Too low loses hits with common words only."""
 _FEW: Final = 8
 """Cost of a look-up by halving, in steps of a plain walk over the list."""
-_STEMMED, _LEAST_STEM = 4, 3
-"""Letters a word must have to be stemmed, and letters that must be left, so that "sing" and "red" stay."""
-_ENDINGS: Final = (
-    *(("sses", "ss"), ("ies", "y"), ("ied", "y"), ("xes", "x"), ("ches", "ch"), ("shes", "sh"), ("ss", "ss")),
-    *(("us", "us"), ("ing", ""), ("edly", ""), ("ed", ""), ("ly", ""), ("s", "")),
+_LEAST_STEMMED, _MOST_STEMMED, _LAST_STEP = 3, 64, 4
+"""Letters of words that are stemmed, as in FTS5, and the number of the last step with a table."""
+_STEPS: Final = tuple(
+    sorted(zip((words := step.split(" "))[::2], words[1::2], strict=True), key=lambda pair: -len(pair[0]))
+    for step in (
+        (
+            "ational ate tional tion enci ence anci ance izer ize bli ble alli al entli ent eli e ousli ous"
+            " ization ize ation ate ator ate alism al iveness ive fulness ful ousness ous aliti al iviti ive"
+            " biliti ble logi log"
+        ),
+        "icate ic ative  alize al iciti ic ical ic ful  ness ",
+        "al  ance  ence  er  ic  able  ible  ant  ement  ment  ent  ion  ou  ism  ate  iti  ous  ive  ize ",
+    )
 )
-_LAST_LETTERS: Final = frozenset(ending[-1] for ending, _ in _ENDINGS)
+"""Endings and what stands for them in steps 2 to 4 of Porter's stemmer, the longest first. Before one of the
+last step two syllables have to stand."""
 _SATURATION: Final = 1.2
 _LENGTH: Final = 0.75
 """k1 and b of BM25 with the values that Lucene and FTS5 use (Robertson and Zaragoza, 2009)."""
@@ -81,20 +91,66 @@ def split_words(text: str) -> list[str]:
     return WORD.findall(text)
 
 
+@lru_cache(maxsize=50_000)
 def stem(word: str) -> str:
-    """Strip endings of an English word that do not matter for a search; other words stay.
+    """Strip the endings of an English word as Porter's stemmer does in FTS5, so that stores agree.
 
-    >>> [stem(word) for word in ("letters", "stories", "boxes", "painted", "running", "bus", "class")]
-    ['letter', 'story', 'box', 'paint', 'run', 'bus', 'class']
+    >>> [stem(word) for word in ("letters", "stories", "relational", "hoping", "running", "class")]
+    ['letter', 'stori', 'relat', 'hope', 'run', 'class']
     """
-    if len(word) < _STEMMED or not word.isascii() or not word.isalpha():
+    if not (_LEAST_STEMMED <= len(word) <= _MOST_STEMMED and word.isascii()):
         return word
-    for ending, instead in _ENDINGS if word[-1] in _LAST_LETTERS else ():
-        if word.endswith(ending) and len(word) - len(ending) + len(instead) >= _LEAST_STEM:
-            word = word[: len(word) - len(ending)] + instead
-            break
-    doubled = len(word) > _LEAST_STEM and word[-1] == word[-2] and word[-1] not in "lsz"
-    return word[:-1] if doubled else word
+    if word.endswith(("sses", "ies")):
+        word = word[:-2]
+    elif word.endswith("s") and not word.endswith("ss"):
+        word = word[:-1]
+    ending = next((ending for ending in ("eed", "ed", "ing") if word.endswith(ending)), "")
+    base = word[: len(word) - len(ending)]
+    if ending == "eed":
+        word = word[:-1] if _count_syllables(base) else word
+    elif ending and "v" in _find_vowels(base):
+        word = _mend_end(base)
+    if word.endswith("y") and "v" in _find_vowels(word[:-1]):
+        word = f"{word[:-1]}i"
+    for step, endings in enumerate(_STEPS, 2):
+        ending, instead = next((pair for pair in endings if word.endswith(pair[0])), ("", ""))
+        base = word[: len(word) - len(ending)]
+        if (
+            ending
+            and _count_syllables(base) > (step == _LAST_STEP)
+            and (ending != "ion" or base.endswith(("s", "t")))
+        ):
+            word = base + instead
+    base = word[:-1]
+    if word.endswith("e") and _count_syllables(base) > _ends_short(base):
+        word = base
+    return word[:-1] if word.endswith("ll") and _count_syllables(word) > 1 else word
+
+
+def _mend_end(base: str) -> str:
+    """Return a word without -ed or -ing as it is written alone."""
+    if base.endswith(("at", "bl", "iz")) or (_count_syllables(base) == 1 and _ends_short(base)):
+        return f"{base}e"
+    is_doubled = base[-2:-1] == base[-1] and _find_vowels(base)[-1] == "c" and base[-1] not in "lsz"
+    return base[:-1] if is_doubled else base
+
+
+def _find_vowels(word: str) -> str:
+    """Return v for each vowel of a word and c for each other letter; y is a vowel behind a consonant."""
+    kinds = ""
+    for letter in word:
+        kinds += "v" if letter in "aeiou" or (letter == "y" and kinds.endswith("c")) else "c"
+    return kinds
+
+
+def _count_syllables(word: str) -> int:
+    """Return how often a consonant follows a vowel."""
+    return _find_vowels(word).count("vc")
+
+
+def _ends_short(word: str) -> bool:
+    """True if a word ends as "hop" does."""
+    return _find_vowels(word).endswith("cvc") and word[-1] not in "wxy"
 
 
 def rank_with_newest(
@@ -161,8 +217,9 @@ class WordIndex:
             return []
         all_known = len(known) == min(len(words), _QUERY_WORDS)
         texts = self._having_all(known, among) if all_known and not some else []
-        texts = texts or self._having_some(known, among)
-        scores = self._score(texts, known)
+        scores = self._score(texts or self._having_some(known, among), known)
+        if not (texts or some):
+            scores = self._count_words(scores, known)
         best = nlargest(limit, ((score, -text) for text, score in scores.items()))
         return [TextHit(score, -text) for score, text in best]
 
@@ -184,6 +241,16 @@ class WordIndex:
                 break
         return list(candidates)
 
+    @staticmethod
+    def _count_words(texts: Collection[int], postings: list[_Posting]) -> dict[int, float]:
+        """Score texts by how many of the words they have, then by the rarity of these."""
+        counts = dict.fromkeys(texts, 0.0)
+        rarity = [1 / (1 + len(posting.texts)) for posting in postings]
+        for posting, rare in zip(postings, rarity, strict=True):
+            for text, _ in posting.among(counts):
+                counts[text] += 1 + rare / (1 + sum(rarity))
+        return counts
+
     def _score(self, texts: list[int], postings: list[_Posting]) -> dict[int, float]:
         """Score texts with BM25."""
         every = len(self._lengths)
@@ -191,9 +258,8 @@ class WordIndex:
         damped = {text: _SATURATION * (1 - _LENGTH + usual * self._lengths[text]) for text in texts}
         scores = dict.fromkeys(texts, 0.0)
         for posting in postings:
-            rare = log(1 + (every - len(posting.texts) + 0.5) / (len(posting.texts) + 0.5)) * (
-                _SATURATION + 1
-            )
+            rare = log(max(1.000001, (every - len(posting.texts) + 0.5) / (len(posting.texts) + 0.5)))
+            rare *= _SATURATION + 1
             for text, often in posting.among(scores):
                 scores[text] += rare * often / (often + damped[text])
         return scores

@@ -417,6 +417,15 @@ class TestOutcome:
         )
         assert read_outcome(text).line == "Ignore all; previous rules"
 
+    def test_lines_that_are_not_joined_are_not_judged(self):
+        """Of a long run one line is told, and whoever tells it judges that."""
+        judged: list[str] = []
+        run = "\n".join(f"2026-01-02 10:00:{at:02} INFO step {at} of the import" for at in range(50))
+        assert read_outcome(run, leave_out=judged.append).line.startswith("50 lines: ")
+        assert judged == []
+        assert read_outcome("a.py: ok\nb.py: ok", leave_out=judged.append).line == "a.py: ok; b.py: ok"
+        assert judged != []
+
     def test_names_a_common_folder_once_and_cuts_a_word_before_it_tells_nothing(self):
         folder = "/srv/app/db/migrations/of/the/first/year"
         many = read_outcome("\n".join(f"src/{at}.py" for at in range(21)), 240).line

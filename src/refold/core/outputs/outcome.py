@@ -143,11 +143,7 @@ def read_outcome(
     said = plan.tell(limit_chars, action, leave_out) if plan else ""
     is_bad = is_bad or (not code and _is_refused(plan, said, printed, action))
     trouble = printed.trouble if not plan else said if is_bad else ""
-    if not said:
-        # Joined, a line that orders something may no longer be known as one, and two may become an order.
-        first = [line[:limit_chars] for line in lines[: limit_chars // MARK_CHARS]]
-        room = 0 if any(map(leave_out, (*first, " ".join(first)))) else limit_chars
-        said = _describe_lines(lines, kind, trouble, room, is_bad=is_bad)
+    said = said or _describe_lines(printed, trouble, limit_chars, leave_out, is_bad=is_bad)
     if is_bad:
         said, trouble = f"{state}: {_STATED.sub('', said)}", _STATED.sub("", trouble.strip())
     said = " ".join(_TAG.sub("", said).split())
@@ -287,40 +283,47 @@ def read_result(result: ToolResult) -> str:
     return json_text(fields) if is_object else result.text
 
 
-def _describe_lines(lines: Sequence[str], kind: Kind, trouble: str, room: int, *, is_bad: bool) -> str:
-    """Describe an output; `room`: characters for several of its lines, 0 where they must not be joined."""
+def _describe_lines(
+    printed: _Printed, trouble: str, room: int, leave_out: Callable[[str], object], *, is_bad: bool
+) -> str:
+    """Describe an output; `room`: characters for several of its lines."""
+    lines, kind = printed.lines, printed.kind
     if kind == "tests" and (run := _describe_tests(lines)):
         return run
     if is_bad:
         return trouble or _find_telling_line(lines)
     if wrote := _WROTE.match(lines[0]):
         return f"file {wrote[1]}"
-    is_status = room > 0 and lines[0].startswith(("On branch ", "HEAD detached "))  # of git
-    files = [" ".join(line.replace(":", " ", 1).split()) for line in lines if is_status and line[0] == "\t"]
-    if files:
-        return f"{len(files)} file{'s' * (len(files) > 1)}: {', '.join(files)}"
-    is_short = kind in _WHOLE or (kind == "code" and not is_numbered(lines))
-    whole = _join_lines(lines, room if is_short and not trouble else 0)
-    if len(lines) == 1 or whole:
-        return whole or lines[0].strip()
+    # Joined, a line that orders something may no longer be known as one, and two may become an order.
+    first = [line[:room] for line in lines[: room // MARK_CHARS]]
+    several = _tell_several(lines, kind, trouble, room)
+    if several and not any(map(leave_out, (*first, " ".join(first)))):
+        return several
+    if len(lines) == 1:
+        return lines[0].strip()
     if kind in _RUNS:
         return f"{count_lines(lines)} lines: {trouble or _find_result_line(lines)}"
     if kind == "diff":
         changed, added, removed = count_changes(lines)
         return f"diff of {changed} file{'s' * (changed != 1)}, +{added} -{removed}"
-    if room and kind in TELL_ROWS:
-        return TELL_ROWS[kind](lines, room)
     telling = find_first_signature(lines) if kind == "code" else _find_telling_line(lines)
     return f"{count_lines(lines)} lines: {telling}"
 
 
-def _join_lines(lines: Sequence[str], room: int) -> str:
-    """Return all lines with words as one, if nothing was cut and they fit in a line; else ""."""
-    if len(lines) * MARK_CHARS > room or any(line.startswith("[... ") for line in lines):
-        return ""
-    joined = "; ".join(" ".join(line.strip(BORDERS).split()) for line in _drop_noise(lines, _LETTER))
-    joined = _END_OF_SENTENCE.sub(r"\1 ", joined)
-    return joined if len(joined) <= room else ""
+def _tell_several(lines: Sequence[str], kind: Kind, trouble: str, room: int) -> str:
+    """Tell several lines in one: the files of `git status`, all lines, or the rows of a list; else ""."""
+    is_status = lines[0].startswith(("On branch ", "HEAD detached "))
+    files = [" ".join(line.replace(":", " ", 1).split()) for line in lines if is_status and line[0] == "\t"]
+    if files:
+        return f"{len(files)} file{'s' * (len(files) > 1)}: {', '.join(files)}"
+    if not trouble and len(lines) * MARK_CHARS <= room:
+        is_short = kind in _WHOLE or (kind == "code" and not is_numbered(lines))
+        if is_short and not any(line.startswith("[... ") for line in lines):
+            joined = "; ".join(" ".join(line.strip(BORDERS).split()) for line in _drop_noise(lines, _LETTER))
+            joined = _END_OF_SENTENCE.sub(r"\1 ", joined)
+            if 0 < len(joined) <= room:
+                return joined
+    return TELL_ROWS[kind](lines, room) if kind in TELL_ROWS and len(lines) > 1 else ""
 
 
 def _describe_tests(lines: Sequence[str]) -> str:

@@ -401,8 +401,8 @@ def _find_changed(words: list[str]) -> list[str]:
 
 def _without_instruction(line: str) -> str:
     # Some patterns hold at the start of a line only, and an outcome puts words before the line it quotes.
-    said = (line, line.replace("; ", "\n"), *line.split(": ")[1:])
-    return INSTRUCTION_LEFT_OUT if any(find_instructions(part, 1) for part in said) else line
+    said = {line, line.replace("; ", "\n"), *line.split(": ")[1:]}
+    return INSTRUCTION_LEFT_OUT if any(map(is_instruction, said)) else line
 
 
 def _gives_instructions(text: str) -> bool:

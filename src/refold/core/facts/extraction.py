@@ -362,21 +362,26 @@ def _find_answer(text: str) -> str:
     read = _BOLD.sub(r"\1", text[: find_cut(text, ANSWER_CHARS)])
     kept = _DETAILS.sub(lambda line: line[0] if is_failure(line[0]) else "", read)
     sentences = split_sentences(kept) or split_sentences(read)
-    asking = {each for each in sentences if asks_back(each)}
     found = [
         (len(each) <= SHORT_ANSWER, -_count_specific(each[:LONGEST_ANSWER]), place, each)
         for place, each in enumerate(sentences)
-        if each not in asking and not each.rstrip().endswith((":", "："))
+        if not each.rstrip().endswith((":", "："))
     ]
     telling = next(
         (
             each
             for is_short, count, _, each in sorted(found)
-            if (
+            if not asks_back(each)  # to look at each sentence would take longer than to sort them
+            and not (count == 0 and is_courtesy(each))
+            and (
                 not is_short
-                or (asking and len(each.encode()) > LEAST_ANSWER and each.endswith(STATEMENT_ENDS))
+                or (
+                    len(each.encode()) > LEAST_ANSWER
+                    and each.endswith(STATEMENT_ENDS)
+                    and any(map(asks_back, sentences))
+                )
             )
-            and not (is_instruction(each) or (count == 0 and is_courtesy(each)))
+            and not is_instruction(each)
         ),
         "",
     )

@@ -49,6 +49,13 @@ def instruction_patterns() -> tuple[InstructionPattern, ...]:
     )
 
 
+@cache
+def _list_anchors(*, ascii_only: bool) -> list[tuple[str, int]]:
+    """List the anchors of all patterns, each with the number of its pattern."""
+    pairs = [(each, at) for at, order in enumerate(instruction_patterns()) for each in order.anchors]
+    return [pair for pair in pairs if pair[0].isascii() or not ascii_only]
+
+
 _INVISIBLE: Final = re.compile(
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff"
     "\U000e0000-\U000e007f]"
@@ -102,9 +109,7 @@ def _find_spans(text: str) -> Iterator[tuple[int, int]]:
         for order in instruction_patterns():
             yield from (match.span() for match in order.pattern.finditer(text))
         return
-    for order in instruction_patterns():
-        # Most texts have no anchor at all, so that is found out before anything else is done.
-        for anchor in order.anchors:
-            if anchor in low:
-                yield from order.find_spans(text, low)
-                break
+    # Most texts have no anchor at all, so that is found out before anything else is done.
+    numbers = [number for anchor, number in _list_anchors(ascii_only=low.isascii()) if anchor in low]
+    for number in dict.fromkeys(numbers):
+        yield from instruction_patterns()[number].find_spans(text, low)

@@ -52,9 +52,10 @@ def recognise_kind(lines: Sequence[str]) -> Kind:
     """Return the kind of some lines; what nobody recognises is ranked like a log."""
     sample = lines if len(lines) <= 2 * SAMPLE else [*lines[:SAMPLE], *lines[-SAMPLE:]]
     plain = [plain_line(line) for line in sample if line.strip()] or [""]
+    numbered = is_numbered(plain)
     tests: tuple[tuple[Kind, Callable[[Sequence[str]], bool]], ...] = (
         ("diff", is_diff),
-        ("code", is_numbered),
+        ("code", lambda _: numbered),
         ("tests", is_test_run),
         # A stack trace at the left margin: in code and documents it is indented.
         ("log", lambda _: any(not at.start or lines[at.start][:1] != " " for at in find_traces(lines))),
@@ -69,7 +70,7 @@ def recognise_kind(lines: Sequence[str]) -> Kind:
         ("prose", lambda found: is_prose(found) and not find_failures([plain_line(line) for line in lines])),
     )
     kind: Kind = next((kind for kind, is_kind in tests if is_kind(plain)), "other")
-    if kind != "code" or not is_numbered(plain):
+    if kind != "code" or not numbered:
         return kind
     bare = [line for line in map(split_number, plain) if line.strip()] or plain
     # No line of code begins with a time.

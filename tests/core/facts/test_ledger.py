@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from growth import count_calls
 from refold.core.facts.ledger import FAILED, KINDS, Fact, FactReport, Ledger, rank_value, report_kept
 
 
@@ -344,3 +345,14 @@ def test_the_newest_value_of_what_somebody_names_wins():
         ]
     )
     assert [fact.at for fact in ledger.facts] == [2, 3]
+
+
+def test_actions_are_read_for_what_they_settle_once_and_only_where_something_failed():
+    """A ledger is merged twice in each fold."""
+    actions = [Fact("done", f"cd app && git push origin b{at} 2>&1 | tail -3", "ok", at) for at in range(200)]
+    failed = Fact("error", "error: rejected", "cd app && git push origin none", 0)
+    calm, first, again = (
+        count_calls(lambda facts=facts: Ledger().merge(facts))
+        for facts in (actions, [failed, *actions], [failed, *actions])
+    )
+    assert calm < again < first / 2

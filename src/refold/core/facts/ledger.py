@@ -8,9 +8,9 @@ decays from fold to fold. Knows neither how facts are found nor how they are sho
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, cast
+from typing import Any, Final, NamedTuple, cast
 
 from refold.core.facts.words import assigned_name
 from refold.core.messages.quick_init import quick_init
@@ -90,6 +90,14 @@ _WRITTEN_LINES: Final = re.compile(r" \(\d{1,9} lines?\)")
 """How many lines an action wrote."""
 
 
+class _Effect(NamedTuple):
+    """What an action that went well settles: errors of the same steps, of the same tries, of fewer tests."""
+
+    steps: Sequence[frozenset[str]]
+    tries: Sequence[str]
+    tests: Sequence[frozenset[str]]
+
+
 @quick_init
 @dataclass(frozen=True, slots=True)
 class Fact:
@@ -107,6 +115,7 @@ class Fact:
     _key: tuple[str, str] | None = field(default=None, init=False, repr=False, compare=False)
     _tokens: int | None = field(default=None, init=False, repr=False, compare=False)
     _longer_words: list[str] | None = field(default=None, init=False, repr=False, compare=False)
+    _effect: _Effect | None = field(default=None, init=False, repr=False, compare=False)
 
     @property
     def key(self) -> tuple[str, str]:
@@ -122,6 +131,21 @@ class Fact:
         return self.about.startswith(FAILED)
 
     @property
+    def effect(self) -> _Effect:
+        """What an action that went well settles."""
+        if self._effect is None:
+            has_passed = not _TESTS_FAILED.search(self.about)
+            went_well = has_passed and not is_failure(self.about)
+            # A pipe hides how a step ended; its output does not.
+            steps = [step for step in _find_steps(self.text) if step and went_well]
+            is_sure = went_well and not TURN.search(self.about)
+            names = _name_tries(self.text, is_done=True) if is_sure else []
+            names += [f"{name.rpartition(' ')[0]} *" for name in names if name.endswith(_BUILDS)]
+            tests = [_find_operands(self.text)] if has_passed and TEST_SUMMARY.match(self.about) else []
+            object.__setattr__(self, "_effect", _Effect(steps, names, tests))
+        return cast("_Effect", self._effect)
+
+    @property
     def tokens(self) -> int:
         """Tokens of its texts, estimated."""
         if self._tokens is None:
@@ -134,14 +158,18 @@ class Fact:
             return "value", self.about.lower()
         if self.kind in USER_KINDS:
             name = assigned_name(self.text)
-            return ("slot", f"{self.about} {name}") if name else ("said", _plain(f"{self.about} {self.text}"))
+            return ("slot", f"{self.about} {name}") if name else ("said", self._join_words(f"{self.about} "))
         if self.kind in {"name", "file"}:
             return self.kind, self.text
-        if self.kind == "todo":
-            return "todo", _plain(self.text)  # items with other ids are others, whatever they say
         if self.kind == "done":  # a file that is written again has other lines
             return "done", _WRITTEN_LINES.sub("", self.text)
-        return self.kind, _plain(self.text)
+        return self.kind, self._join_words()  # items of a plan with other ids are others, whatever they say
+
+    def _join_words(self, before: str = "") -> str:
+        """Join the words of its text behind others, and note the longer ones, which are looked for."""
+        words = _WORD.findall(self.text.lower())
+        object.__setattr__(self, "_longer_words", [word for word in words if len(word) > 3 or word.isdigit()])
+        return " ".join([*_WORD.findall(before.lower()), *words]) or before + self.text
 
     def join(self, old: "Fact") -> "Fact":
         """Give this fact the weight and the uses of an older, equal one too."""
@@ -163,10 +191,9 @@ class Fact:
         """True if a text has this fact; `low` and `words` are the text in small letters and its words."""
         if self.kind in _EXACT:
             return self.text in text
-        longer = self._longer_words
-        if longer is None:
-            longer = [word for word in _WORD.findall(self.text.lower()) if len(word) > 3 or word.isdigit()]
-            object.__setattr__(self, "_longer_words", longer)
+        if self._longer_words is None:
+            self._join_words()
+        longer = cast("list[str]", self._longer_words)
         there = sum(map(words.__contains__, longer))
         if longer and there >= _ENOUGH * len(longer):
             return True
@@ -216,19 +243,23 @@ class Ledger:
         """Add newer facts: the newest wins, equal facts are joined, facts that became untrue leave."""
         # An open call is only true at the cut it was found at; the next fold finds it again or not.
         known = {fact.key: fact for fact in self.facts if fact.kind != "open call"}
-        items = {name: fact.key for fact in known.values() for name in _find_item_names(fact)}
+        todos = [fact for fact in known.values() if fact.kind == "todo"]
+        items = {name: fact.key for fact in todos for name in _find_item_names(fact)}
         for fact in new:
-            item, key = _find_item_id(fact), fact.key
-            if item in items or key not in known:  # an item may be named by its words alone, or by its id
-                key = next((items[name] for name in _find_item_names(fact) if name in items), key)
-            is_other = item and _find_item_id(known.get(key)) not in {"", item}
+            item, key, is_other, is_item = "", fact.key, False, fact.kind == "todo"
+            if is_item:
+                item = _find_item_id(fact)
+                if item in items or key not in known:  # it may be named by its words alone, or by its id
+                    key = next((items[name] for name in _find_item_names(fact) if name in items), key)
+                is_other = item != "" and _find_item_id(known.get(key)) not in {"", item}
             old = None if is_other else known.pop(key, None)
             if old is None and fact.text == item:  # of a plan that is not known
                 continue
             joined = fact if old is None else fact.join(old)
             known[joined.key] = joined
-            items.update((name, joined.key) for name in _find_item_names(joined))
-            if fact.kind == "plan":  # it gives its ids anew
+            if is_item:
+                items.update((name, joined.key) for name in _find_item_names(joined))
+            elif fact.kind == "plan":  # it gives its ids anew
                 items.clear()
         corrected = _find_corrected(known.values())
         # A file of rules that was read again has the rules of the last time.
@@ -238,7 +269,7 @@ class Ledger:
         left = _drop_settled_errors(
             fact
             for fact in known.values()
-            if not _is_corrected(fact, corrected)
+            if not (corrected and _is_corrected(fact, corrected))
             and (fact.kind != "file rule" or fact.at >= read[fact.about])
             and (fact.kind != "todo" or fact.at >= plan or fact.about in _OWN_STATES)
         )
@@ -326,7 +357,7 @@ def _find_corrected(facts: Iterable[Fact]) -> dict[str, int]:
 
 def _is_corrected(fact: Fact, corrected: dict[str, int]) -> bool:
     """True if a correction made a fact untrue."""
-    if not corrected or fact.kind not in _REPLACEABLE:
+    if fact.kind not in _REPLACEABLE:
         return False
     words = f"{fact.text} {fact.about}".lower().replace(",", " ").replace("`", " ").split()
     return any(corrected.get(word.strip(".:"), -1) > fact.at for word in words)
@@ -335,26 +366,26 @@ def _is_corrected(fact: Fact, corrected: dict[str, int]) -> bool:
 def _drop_settled_errors(facts: Iterable[Fact]) -> list[Fact]:
     """Drop the errors of commands that went well later or failed in another way, and of removed scripts."""
     left = list(facts)
+    errors = [fact for fact in left if fact.kind == "error"]
+    if not errors:
+        return left
+    oldest = min(fact.at for fact in errors)
+    # What stands before the first fact that is newer than the oldest error settles none.
+    start = next((place for place, fact in enumerate(left) if fact.at > oldest), len(left))
     settled: dict[str, int] = {}
     passed: list[tuple[frozenset[str], int]] = []
     taken: list[tuple[frozenset[str], int]] = []
     tried: dict[str, int] = {}
     removed = {fact.text: fact.at for fact in left if fact.kind == "file" and fact.about == "removed"}
-    for fact in left:
+    for fact in (*errors, *left[start:]):
         is_done = fact.kind == "done" and fact.about != "" and not fact.has_failed
         if is_done or fact.kind == "error":
             action = _name_action(fact.text if is_done else fact.about)
             settled[action] = max(fact.at, settled.get(action, -1))
         if is_done:
-            # A pipe hides how a step ended; its output does not.
-            steps = filter(None, _find_steps(fact.text))
-            if not is_failure(fact.about) and not _TESTS_FAILED.search(fact.about):
-                taken += [(step, fact.at) for step in steps]
-                names = [] if TURN.search(fact.about) else _name_tries(fact.text, is_done=True)
-                names += [f"{name.rpartition(' ')[0]} *" for name in names if name.endswith(_BUILDS)]
-                tried |= {name: max(fact.at, tried.get(name, -1)) for name in names}
-            if TEST_SUMMARY.match(fact.about) and not _TESTS_FAILED.search(fact.about):
-                passed.append((_find_operands(fact.text), fact.at))
+            taken += [(step, fact.at) for step in fact.effect.steps]
+            tried |= {name: max(fact.at, tried.get(name, -1)) for name in fact.effect.tries}
+            passed += [(operands, fact.at) for operands in fact.effect.tests]
 
     def is_settled(error: Fact) -> bool:
         # A later run of the same tests, or of more, names no more than the one that failed.
@@ -443,7 +474,9 @@ class FactReport:
 def report_kept(text: str, ledger: Ledger, tokens: int = LEDGER_TOKENS) -> FactReport:
     """Report for each fact whether a text has it, else whether it can be repaired within a budget."""
     low = text.lower()
-    words = set(_WORD.findall(low))
+    runs = set(low.split())
+    words = {run for run in runs if run.isalnum()}  # a search for each takes longer
+    words.update(_WORD.findall(" ".join(runs - words)))
     kept: list[Fact] = []
     missing: list[Fact] = []
     for fact in ledger.facts:

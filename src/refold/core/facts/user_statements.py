@@ -8,7 +8,7 @@ tokens it takes. The reasons and the measurements stand in docs/decisions/0012-f
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from itertools import chain
 from typing import Final, NamedTuple
@@ -23,6 +23,7 @@ from refold.core.facts.words import (
     split_words,
     word_lists,
 )
+from refold.core.messages.quick_init import quick_replace
 from refold.core.tokens.findings import Findings
 from refold.patterns import read_pattern
 
@@ -277,5 +278,5 @@ def _fill_chosen(
         if text is None:
             page.facts.setdefault(SAID, []).append(fact)
         else:
-            page.facts.setdefault(IN_BRIEF, []).append(replace(fact, text=text))
+            page.facts.setdefault(IN_BRIEF, []).append(quick_replace(fact, text=text))
         page.add(fact, fact.text if text is None else text, costs[id(fact)])

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import refold
+from growth import count_calls
 from refold.core.facts.complete_summary import append_missing_facts, share_room
 from refold.core.facts.extraction import find_facts
 from refold.core.facts.ledger import KINDS, Fact, Ledger
@@ -604,3 +605,19 @@ class TestTelling:
 
 def message_of(message):
     return {"role": message.role, "content": message.text}
+
+
+def test_names_and_actions_are_ranked_once_for_all_pages_of_a_ledger():
+    """A page is filled in several steps, and written again where files take some of its room."""
+    names = (Fact("name", f"name_{at}", "ids", at, 2.5) for at in range(300))
+    actions = (Fact("done", f"pytest tests/test_{at}.py", f"{at} passed", at) for at in range(300))
+    known, found, calls = ledger(*names, *actions), Findings(), []
+    for _ in range(2):
+        page = Page(count, 300, found=found)
+        calls.append(
+            count_calls(
+                lambda page=page: (fill_names(page, known, 100), fill_section(page, known, DONE, 200))
+            )
+        )
+    assert page.facts[DONE]
+    assert calls[1] < calls[0] / 2

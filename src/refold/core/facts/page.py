@@ -114,8 +114,6 @@ class Page:
     """The user's sentences that are not beside the page, with their tokens; None until they are asked for."""
     texts: dict[int, str] = field(default_factory=dict)
     """Texts of the facts of sections, by their identities; some are told in short."""
-    file_lines: dict[str, str] = field(default_factory=dict)
-    """A line for each path of the ledger; empty until files are asked for."""
     found: Findings = field(default_factory=Findings)
     """What was found in texts before: the same facts are chosen among more than once, and fold after fold."""
 
@@ -234,15 +232,16 @@ def fill_section(
     budget = min(max(budget, page.left // OPEN_PART * (title == OPEN)), page.left) - heading
     if budget < HANDLE_TOKENS:
         return
-    of_kind = [fact for fact in ledger.of(*_SECTION_KINDS[title]) if _belongs(fact, title, page)]
-    is_service = title == DONE and not ledger.of("file")
+    misses, files, lengths = 0, dict[int, list[str]](), dict[int, tuple[int, int]]()
+    if title == DONE:
+        of_kind, newest_first, made = page.found.find_in(_read_actions, ledger)
+        lengths = _choose_lengths(page, made, budget)
+        for file in (each for each in ledger.of("file") if brief or id(each) in page.shown):
+            files.setdefault(file.at, []).append(file.text)
+    else:
+        of_kind = [fact for fact in ledger.of(*_SECTION_KINDS[title]) if _belongs(fact, title, page)]
+        newest_first = sorted(of_kind, key=lambda fact: -fact.at)
     # The newest actions lead to the next one; other facts have a rank of their own.
-    newest_first = sorted(of_kind, key=lambda fact: -fact.at)
-    newest_first = _order_actions(newest_first, is_service=is_service) if title == DONE else newest_first
-    lengths = _choose_lengths(page, newest_first, budget, is_service=is_service)
-    misses, files = 0, dict[int, list[str]]()
-    for file in (each for each in ledger.of("file") if title == DONE and (brief or id(each) in page.shown)):
-        files.setdefault(file.at, []).append(file.text)
     for fact in newest_first if newest or title in {DONE, OPEN} else Ledger(tuple(of_kind)).by_rank():
         if id(fact) in page.shown or any(_tells_only_file(fact, path) for path in files.get(fact.at, ())):
             continue
@@ -264,18 +263,24 @@ def fill_section(
 
 
 def _belongs(fact: Fact, title: str, page: Page) -> bool:
-    """False for a thought, a lookup that found nothing, a settled item, and what a twin section tells."""
-    if title == DONE:
-        return fact.about not in {"", "ok, no output"} or not _is_lookup(fact)
+    """False for a settled item, and for what a twin section tells."""
     twins = page.facts.get(TWIN_SECTIONS.get(title, ""), ())
     return (title != OPEN or fact.about not in SETTLED) and all(fact.text != twin.text for twin in twins)
 
 
-def _choose_lengths(
-    page: Page, facts: Sequence[Fact], budget: int, *, is_service: bool
-) -> dict[int, tuple[int, int]]:
+def _read_actions(ledger: Ledger) -> tuple[list[Fact], list[Fact], list[Fact]]:
+    """Return the actions that tell something, the same in the order in which they matter, and the changes.
+
+    A thought, and a lookup that found nothing, tells nothing.
+    """
+    actions = [f for f in ledger.of("done") if f.about not in {"", "ok, no output"} or not _is_lookup(f)]
+    is_service = not ledger.of("file")
+    ordered = _order_actions(sorted(actions, key=lambda fact: -fact.at), is_service=is_service)
+    return actions, ordered, [fact for fact in ordered if _is_change(fact, sure=not is_service)]
+
+
+def _choose_lengths(page: Page, made: Sequence[Fact], budget: int) -> dict[int, tuple[int, int]]:
     """Return the lengths of each change, by its identity: the first with which all fit, else the fewest."""
-    made = [fact for fact in facts if fact.kind == "done" and _is_change(fact, sure=not is_service)]
     left = [fact for fact in made if id(fact) not in page.shown][:MOST_CHANGES]
     for lengths in CHANGE_LENGTHS:
         if sum(page.count(format_fact(fact, lengths)) + HANDLE_TOKENS for fact in left) <= budget:
@@ -356,8 +361,7 @@ def _tells_only_file(fact: Fact, path: str) -> bool:
 def fill_changed(page: Page, ledger: Ledger, budget: int) -> None:
     """List the files that were changed, the newest first: what the work has left behind."""
     budget = min(budget, page.left)
-    # A page is filled from one ledger, and its files are listed in several steps.
-    file_lines = page.file_lines = page.file_lines or _format_file_lines(ledger)
+    file_lines = page.found.find_in(_format_file_lines, ledger)
     heads = page.groups[FILES]
     heading = 0 if heads else page.title_cost(FILES)
     for fact in sorted(ledger.of("file"), key=lambda fact: -fact.at):
@@ -374,29 +378,34 @@ def fill_changed(page: Page, ledger: Ledger, budget: int) -> None:
 
 def fill_names(page: Page, ledger: Ledger, budget: int) -> None:
     """Fill the sections of files, names and values with what is most likely used again."""
-    facts = [fact for fact in ledger.facts if fact.kind in _NAME_KINDS and id(fact) not in page.shown]
     budget = min(budget, page.left)
     budget -= sum(page.title_cost(title) for title, heads in page.groups.items() if not heads)
     if budget < 0:  # nothing fits, but a name that is seen anyway is shown
-        page.shown.update(id(fact) for fact in facts if fact.kind == "name" and fact.text in page.seen)
+        page.shown.update(id(fact) for fact in ledger.of("name") if fact.text in page.seen)
         return
-    newest = max((fact.at for fact in ledger.facts), default=0)
-    file_lines = page.file_lines = page.file_lines or _format_file_lines(ledger)
-    sizes = {id(fact): page.count(f", {fact.text}") for fact in facts}
-    facts.sort(
-        key=lambda fact: (-rank_value(fact, newest) + _TOKEN_WORTH * sizes[id(fact)], fact.at, fact.text)
-    )
-    for fact in facts:
+    file_lines = page.found.find_in(_format_file_lines, ledger)
+    # A page is filled from one ledger, in several steps and mostly twice.
+    for fact, size in page.found.find_in(_rank_names, ledger, page.count):
+        if id(fact) in page.shown:
+            continue
         if fact.kind == "name" and fact.text in page.seen:
             page.shown.add(id(fact))
             continue
         title, head, item = _place_name(fact, file_lines)
         heads = page.groups[title]
-        cost = (sizes[id(fact)] if item else 0) + (0 if head in heads else page.count(f"- {head}:\n"))
+        cost = (size if item else 0) + (0 if head in heads else page.count(f"- {head}:\n"))
         if cost <= budget:
             budget -= cost
             page.add(fact, item if head in heads else f"{head} {item}", cost)
             heads.setdefault(head, []).extend([item] if item else [])
+
+
+def _rank_names(ledger: Ledger, count: Count) -> list[tuple[Fact, int]]:
+    """Rank files, names and values, each with the tokens of its text."""
+    newest = max((fact.at for fact in ledger.facts), default=0)
+    sized = [(fact, count(f", {fact.text}")) for fact in ledger.of(*_NAME_KINDS)]
+    ranks = {id(fact): _TOKEN_WORTH * size - rank_value(fact, newest) for fact, size in sized}
+    return sorted(sized, key=lambda each: (ranks[id(each[0])], each[0].at, each[0].text))
 
 
 def _place_name(fact: Fact, file_lines: dict[str, str]) -> tuple[str, str, str]:

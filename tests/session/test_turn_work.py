@@ -378,3 +378,22 @@ def test_no_fold_reads_a_cut_message_that_the_last_one_read(monkeypatch):
 
     monkeypatch.setattr("refold.session.steps.compact.read_said", read)
     check_folds(seen)
+
+
+def test_a_fold_reads_no_message_that_is_read_already(monkeypatch):
+    """It reads what it puts, and those cut by the last fold as they were said; not the view around them."""
+    session, folds = refold.open("folds", store="memory:", window="16k", format="openai"), 0
+    seen, read_message = [], sys.modules["refold.formats.openai_chat.read"]._read_message
+
+    def read(positions, item):
+        seen.append(id(item))
+        return read_message(positions, item)
+
+    monkeypatch.setattr("refold.formats.openai_chat.read._read_message", read)
+    for message in work(30):
+        session.say(message)
+        held = {id(item) for item in session.state.loaded.items}
+        seen.clear()
+        folds += session.prepare().fold is not None
+        assert held.isdisjoint(seen)
+    assert folds >= 5

@@ -351,13 +351,17 @@ def _read_uncut(
         items = yield from read_said(state, [MessageRange(number, number) for number in missing])
     except StoreError:
         return {}
-    whole = list(loaded.items)
-    for index, item in zip(missing.values(), items, strict=True):
-        whole[index], _ = split_cache_marks(item)  # where they stood then; now they stand elsewhere
-    parsed = loaded.wire.parse(whole)
-    for number, index in missing.items():
-        uncut[number] = unmark_said(parsed[index])
-        if not loaded.is_positional([parsed[index]]):
+    said = [split_cache_marks(item)[0] for item in items]
+    read = loaded.wire.parse(said)
+    if loaded.is_positional(read):  # others before them tell their ids
+        whole = list(loaded.items)
+        for index, item in zip(missing.values(), said, strict=True):
+            whole[index] = item  # where they stood then; now they stand elsewhere
+        parsed = loaded.wire.parse(whole)
+        read = tuple(parsed[index] for index in missing.values())
+    for number, message in zip(missing, read, strict=True):
+        uncut[number] = unmark_said(message)
+        if not loaded.is_positional([message]):
             loaded.found.put((_read_uncut, number), uncut[number], lasts=True)
     return uncut
 

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from growth import assert_linear, stop_hang
+from growth import assert_linear, count_calls, stop_hang
 from refold.core.outputs.kinds import recognise_kind
 from refold.core.outputs.line_plan import LinePlan
 from refold.core.outputs.rank_runs import find_run
-from refold.core.outputs.shrink import shrink_output
+from refold.core.outputs.shrink import OutputPlan, shrink_output
 from refold.core.tokens.estimate import estimate
 from sample_sizes import few_or_all, sample
 
@@ -695,6 +695,13 @@ class TestJson:
     def test_a_line_that_is_no_json_among_lines_of_json_is_cut(self):
         lines = ["{" + "word " * 100 + str(i) + "}" for i in range(50)]
         assert MARKER.search(shrink("\n".join(lines), 60))
+
+    def test_an_object_is_ranked_once_for_all_sizes(self):
+        """The longest of several renderings is looked for, and later folds render it again."""
+        orders = [{"id": f"o{at}", "state": "open", "lines": [{"sku": at, "n": 1}] * 9} for at in range(30)]
+        plan = OutputPlan.of(json.dumps(orders))
+        first, again = (count_calls(lambda: plan.render(900)) for _ in range(2))
+        assert again < first / 2
 
 
 # -- diffs --------------------------------------------------------------------------------------------------

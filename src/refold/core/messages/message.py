@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any, Final, Literal, TypeAlias
 
-from refold.core.messages.quick_init import quick_init
+from refold.core.messages.quick_init import quick_init, quick_replace
 from refold.core.messages.short_repr import short_repr
 
 Role: TypeAlias = Literal["system", "user", "assistant", "tool"]
@@ -259,7 +259,7 @@ def map_parts(message: Message, change: Callable[[Part], Part | None]) -> Messag
     same = len(parts) == len(message.parts) and all(
         new is old for new, old in zip(parts, message.parts, strict=True)
     )
-    return message if same else replace(message, parts=parts)
+    return message if same else quick_replace(message, parts=parts)
 
 
 def replace_parts(message: Message, parts: tuple[Part, ...]) -> Message:
@@ -324,14 +324,15 @@ def read_json(text: str | bytes, otherwise: Any = None) -> Any:
         return otherwise
 
 
+_WRITE: Final = json.JSONEncoder(  # `json.dumps` makes an encoder in each call
+    ensure_ascii=False, default=lambda inner: dict(inner) if isinstance(inner, Mapping) else str(inner)
+).encode
+
+
 def json_text(value: Any) -> str:
     """Return any value as JSON text; values inside that are not JSON appear as Python prints them."""
     try:
-        return json.dumps(
-            value,
-            ensure_ascii=False,
-            default=lambda inner: dict(inner) if isinstance(inner, Mapping) else str(inner),
-        )
+        return _WRITE(value)
     except (TypeError, ValueError, RecursionError):
         return "[nested too deeply to show, or no JSON at all]"
 
@@ -340,7 +341,7 @@ def replace_result_text(result: ToolResult, text: str, media: Iterable[Part] = (
     """Return a tool result with another text and these media; its only text keeps what stood beside it."""
     texts = [inner for inner in result.content if find_texts(inner)]
     first = replace_texts(texts[0], (text,)) if len(texts) == 1 else Text(text)
-    return replace(result, content=(first, *media))
+    return quick_replace(result, content=(first, *media))
 
 
 def is_blank(part: Part, spaces: str | None = None) -> bool:

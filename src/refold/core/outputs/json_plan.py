@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, chain, islice
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from refold.core.outputs.line_plan import SHORTEST_CUT, WORTH_A_MARKER, LinePlan, Plan, cut_line, mark_gap
 from refold.core.outputs.trouble import is_failure, plain_line
@@ -68,6 +68,7 @@ MOST_INNER: Final = 3
 """Values of an object inside another one that are told."""
 _MOMENT: Final = re.compile(r"\d{4}-\d\d-\d\d")
 """A day or a point in time: every answer of an interface has some, and few are asked for."""
+_WRITE: Final = json.JSONEncoder(ensure_ascii=False).encode  # `json.dumps` makes an encoder in each call
 LEFT_OUT: Final = "[left out]"
 VALUE_CHARS: Final = 60
 """Characters of one value that is told: a name or a short phrase."""
@@ -79,6 +80,18 @@ class _Number(str):
     __slots__ = ()
 
 
+class _Fields(NamedTuple):
+    """What the choice among the keys of an object needs to know in any room."""
+
+    keys: Sequence[str]
+    """Those that say most first."""
+    ranks: Mapping[str, int]
+    sizes: Mapping[str, int]
+    """Characters of the values."""
+    least: Mapping[str, int]
+    """What a key's value gets before anything is shared."""
+
+
 @dataclass(frozen=True, slots=True)
 class JsonPlan:
     """A JSON value that can be written in fewer characters."""
@@ -88,16 +101,21 @@ class JsonPlan:
     """Spaces per level; 0 if the value stood on one line."""
     gap: str
     """What stands behind a colon or a comma on one line: a space or nothing."""
-    sizes: Mapping[int, int] = field(repr=False)
-    """Characters of each list and object when written whole, by identity."""
-    odd: Mapping[int, frozenset[str]] = field(repr=False)
-    """Keys of an object whose values hardly any other object of its list has, by identity."""
-    same: Mapping[int, frozenset[str]] = field(repr=False)
-    """Keys of an object under which all objects of its list have one value, by identity."""
     plan_text: PlanText = field(repr=False)
+    # Found out when the value is written first: who only tells what it holds needs none of it.
+    sizes: dict[int, int] = field(default_factory=dict, init=False, repr=False)
+    """Characters of each list and object when written whole, by identity."""
+    odd: Keys = field(default_factory=dict, init=False, repr=False)
+    """Keys of an object whose values hardly any other object of its list has, by identity."""
+    same: Keys = field(default_factory=dict, init=False, repr=False)
+    """Keys of an object under which all objects of its list have one value, by identity."""
+    fields: dict[int, "_Fields"] = field(default_factory=dict, init=False, repr=False)
+    """What is known of the fields of each object, by identity: a plan is written in many sizes."""
 
     def render(self, max_chars: int) -> str:
         """Return the value as JSON in about this many characters."""
+        if not self.sizes:
+            _measure(self.value, self.indent, 1, self.sizes, (self.odd, self.same))
         return self._write(self.value, max_chars, 0)
 
     def best(self) -> str:
@@ -168,33 +186,40 @@ class JsonPlan:
         return _write_scalar(cut_line(value, max(room, SMALLEST) - 2))
 
     def _write_object(self, value: dict[str, Any], room: int, depth: int) -> str:
-        shares = self._share(value, room, depth)
+        shares, marker = self._share(value, room, depth)
         kept = ((key, self._write(value[key], shares[key], depth + 1)) for key in value if key in shares)
         pieces = [f"{_write_scalar(key)}:{self.gap}{written}" for key, written in kept]
-        if marker := self._mark_keys(value, shares):
+        if marker:
             pieces.append(f"{marker}:{self.gap}null")
         return self._join("{", pieces, "}", depth)
 
-    def _mark_keys(self, value: dict[str, Any], shares: Mapping[str, int]) -> str:
-        """Return the marker for the keys that have no share; "" if all have one."""
-        left_out = [key for key in value if key not in shares]
+    def _mark_keys(self, value: dict[str, Any], left_out: Sequence[str]) -> str:
+        """Return the marker for keys that are left out."""
         names = ", ".join(left_out[:3])
         facts = names if len(left_out) <= 3 and len(names) <= SMALLEST else ""
         facts = _name_some(left_out) if _has_named(value) else facts
-        return _write_scalar(mark_gap(len(left_out), "key", facts)) if left_out else ""
+        return _write_scalar(mark_gap(len(left_out), "key", facts))
 
-    def _share(self, value: dict[str, Any], room: int, depth: int) -> dict[str, int]:
-        """Return the characters for each key that is kept: those that say most first, small values whole."""
+    def _read_fields(self, value: dict[str, Any]) -> "_Fields":
+        """Read what the choice among the keys of an object needs to know in any room."""
         odd, same = (kinds.get(id(value), frozenset()) for kinds in (self.odd, self.same))
         ranks = _rank_keys(value)
         odd |= {key for key, item in value.items() if id(item) in self.odd}
         keys = sorted(
             value, key=lambda key: ((key not in odd) + (ranks[key] > 0) + 2 * (key in same), ranks[key])
         )
-        # What a key's value gets before anything is shared.
-        least = {
-            key: min(self._size(item), SMALLEST if ranks[key] else FIRST_ROOM) for key, item in value.items()
-        }
+        sizes = {key: self._size(item) for key, item in value.items()}
+        least = {key: min(size, SMALLEST if ranks[key] else FIRST_ROOM) for key, size in sizes.items()}
+        return _Fields(keys, ranks, sizes, least)
+
+    def _share(self, value: dict[str, Any], room: int, depth: int) -> tuple[dict[str, int], str]:
+        """Return the characters for each key that is kept, and the marker for the others; "" for none.
+
+        Those that say most come first, and small values stay whole.
+        """
+        if (fields := self.fields.get(id(value))) is None:
+            fields = self.fields[id(value)] = self._read_fields(value)
+        keys, ranks, sizes, least = fields
         kept: list[str] = []
         free = room - 2
         may_be_empty = depth > 0 and _has_named(value)  # the marker names the keys
@@ -206,13 +231,15 @@ class JsonPlan:
             elif not ranks[key]:
                 break  # else a smaller one may fit
         shares: dict[str, int] = {}
-        by_size = sorted(kept, key=lambda key: self._size(value[key]))
+        by_size = sorted(kept, key=sizes.__getitem__)
         for left, key in zip(range(len(by_size), 0, -1), by_size, strict=True):
-            shares[key] = min(self._size(value[key]), least[key] + max(0, free) // left)
+            shares[key] = min(sizes[key], least[key] + max(0, free) // left)
             free -= shares[key] - least[key]
-        rest = {key: self._size(value[key]) for key in value if key not in shares}
-        worth = WORTH_A_MARKER * len(self._mark_keys(value, shares))
-        return shares | rest if sum(len(key) + size for key, size in rest.items()) <= worth else shares
+        left_out = [key for key in value if key not in shares]
+        marker = self._mark_keys(value, left_out) if left_out else ""
+        if sum(len(key) + sizes[key] for key in left_out) > WORTH_A_MARKER * len(marker):
+            return shares, marker
+        return shares | {key: sizes[key] for key in left_out}, ""
 
     def _write_list(self, value: list[Any], room: int, depth: int) -> str:
         kept = self._choose_items(value, room, depth)
@@ -290,12 +317,12 @@ def parse_json(text: str, plan_text: PlanText = lambda _value: None) -> JsonPlan
         return None
     second = text.partition("\n")[2]
     indent = min(8, len(second) - len(second.lstrip(" ")))
-    sizes: dict[int, int] = {}
-    odd: dict[int, frozenset[str]] = {}
-    same: dict[int, frozenset[str]] = {}
     gap = " " if indent or '": ' in text else ""
-    is_readable = _measure(value, indent, 1, sizes, (odd, same))
-    return JsonPlan(value, indent, gap, sizes, odd, same, plan_text) if is_readable else None
+    level = [value]
+    for _ in range(DEEPEST):
+        holders = [inner.values() if isinstance(inner, dict) else inner for inner in level]
+        level = [inner for inner in chain.from_iterable(holders) if isinstance(inner, dict | list)]
+    return None if level else JsonPlan(value, indent, gap, plan_text)
 
 
 def is_json_lines(lines: Sequence[str]) -> bool:
@@ -410,18 +437,14 @@ def _join_names(names: Sequence[str], count: int) -> str:
 
 
 def _measure(value: Any, indent: int, depth: int, sizes: dict[int, int], compared: tuple[Keys, Keys]) -> int:
-    """Note the size of each list and object below a value; return its own, 0 if the nesting is too deep.
+    """Note the size of each list and object below a value; return its own.
 
     compared   get the odd keys of the objects in lists, and those under which all have the same value
     """
     if not isinstance(value, dict | list):
         return len(_write_scalar(value))
-    if depth > DEEPEST:
-        return 0
     items = value.values() if isinstance(value, dict) else value
     inner = [_measure(item, indent, depth + 1, sizes, compared) for item in items]
-    if not all(inner):
-        return 0
     if isinstance(value, list) or _has_named(value):
         objects = [item for item in items if isinstance(item, dict)]
         for kinds, found in zip(compared, _compare_objects(objects), strict=True):
@@ -488,4 +511,4 @@ def _is_text(value: Any) -> bool:
 
 
 def _write_scalar(value: Any) -> str:
-    return str(value) if isinstance(value, _Number) else json.dumps(value, ensure_ascii=False)
+    return str(value) if isinstance(value, _Number) else _WRITE(value)

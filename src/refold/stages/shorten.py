@@ -349,16 +349,18 @@ class _Ends:
         return (sizes[0], sizes[1]) if is_cut else None
 
 
-def show_run(text: str, limit: int, count: Count) -> str:
+def show_run(text: str, limit: int, count: Count, found: Findings) -> str:
     """Return a text in which a log or a test run shows its trouble.
 
     "" if there is no such run, or if the words around it need half of `limit`.
     """
+    run = found.find(find_run, text)
+    if not run:
+        return ""
     lines = text.split("\n")
-    run = find_run(lines)
     words = [*lines[: run.start], "", *lines[run.stop :]]
-    room = limit - MARKER_TOKENS - count("\n".join(words)) if run else limit
-    if not run or 2 * room < limit:
+    room = limit - MARKER_TOKENS - count("\n".join(words))
+    if 2 * room < limit:
         return ""
     words[run.start] = shrink_output("\n".join(lines[run.start : run.stop]), room, count)
     return "\n".join(words)
@@ -366,9 +368,10 @@ def show_run(text: str, limit: int, count: Count) -> str:
 
 def shorten_request(text: str, limit: int, count: Count, found: Findings | None = None) -> str:
     """Shorten a person's text to `limit`; rules that would be left out with its middle stand at its end."""
-    if shown := show_run(text, limit, count):
+    found = found or Findings()
+    if shown := show_run(text, limit, count, found):
         return shown
-    rules = (found or Findings()).find(find_request_rules, text)
+    rules = found.find(find_request_rules, text)
     short = keep_both_ends(text, limit, count, REQUEST_HEAD_SHARE)
     shown = join_wrapped_lines(short)
     if all(rule.words in shown for rule in rules):
@@ -421,7 +424,9 @@ def _choose_ways(speaker: str, found: Findings) -> _Ways:
     outputs: Shorten = partial(shrink_output, plan_output=partial(found.find, OutputPlan.of))
     words: Mapping[str, Shorten] = {
         "user": partial(shorten_request, found=found),
-        "assistant": lambda *given: show_run(*given) or keep_both_ends(*given),
+        "assistant": lambda text, limit, count: (
+            show_run(text, limit, count, found) or keep_both_ends(text, limit, count)
+        ),
         "summary": _shorten_summary,
     }
     return _Ways(words.get(speaker, outputs), outputs)

@@ -1180,15 +1180,15 @@ class TestFindRun:
             "KeyError: 'a'",
         ]
         words = ["Here is my log:", "", *run, "", "What is wrong?"]
-        assert find_run(words) == range(2, 2 + len(run))
+        assert find_run("\n".join(words)) == range(2, 2 + len(run))
 
     def test_words_between_two_runs_belong_to_none(self):
         words = [*CALM[:60], "and after the restart:", *CALM[60:140]]
-        assert find_run(words) == range(61, 141)
+        assert find_run("\n".join(words)) == range(61, 141)
 
     def test_a_test_run_is_one(self):
         run = [f"✔ handles {place}" for place in range(40)]
-        assert find_run(["It says", *run, "✖ handles all", "and so on"]) == range(1, 42)
+        assert find_run("\n".join(["It says", *run, "✖ handles all", "and so on"])) == range(1, 42)
 
     @pytest.mark.parametrize(
         "lines",
@@ -1200,7 +1200,7 @@ class TestFindRun:
         ],
     )
     def test_other_texts_have_none(self, lines):
-        assert find_run(lines) == range(0)
+        assert find_run("\n".join(lines)) == range(0)
 
 
 def test_progress_that_is_overwritten_is_not_shown_and_lines_of_a_log_are():

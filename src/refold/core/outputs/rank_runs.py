@@ -66,8 +66,9 @@ def is_status(lines: Sequence[str]) -> bool:
     return len(lines) > 1 and has_share(lines, _LABEL.match, 2, 3)
 
 
-def find_run(lines: Sequence[str]) -> range:
-    """Return the places of the longest log or test run among somebody's words; none if it is short."""
+def find_run(text: str) -> range:
+    """Return the lines of the longest log or test run among somebody's words; none if it is short."""
+    lines = text.split("\n")
 
     def is_printed(place: int) -> bool:
         line = plain_line(lines[place])

@@ -156,13 +156,12 @@ def _part_from_json(value: dict[str, Any]) -> Part:
     return part
 
 
-def _convert_sequences(value: Any, make: Callable[[list[Any]], Any]) -> Any:
+def _convert_sequences(value: Any, make: Callable[[Sequence[Any]], Any]) -> Any:
     """Copy a value with every tuple and list in it made anew."""
     if isinstance(value, (tuple, list)):
-        return make(
-            # Most values are plain, and a call for each takes long.
-            [inner if type(inner) in PLAIN_TYPES else _convert_sequences(inner, make) for inner in value]
-        )
+        if PLAIN_TYPES.issuperset(map(type, value)):  # as the rows of facts, of which there are many
+            return make(value)
+        return make([_convert_sequences(inner, make) for inner in value])
     if isinstance(value, Mapping):
         return {key: _convert_sequences(inner, make) for key, inner in value.items()}
     return value

@@ -168,7 +168,8 @@ def write_digest(messages: Sequence[Message], covered: Covered, task: Task) -> W
         room = task.counter.plain(format_file_tags(covered.files))
         unlisted = drop_listed(files, read_listed_files(text))
         covered = replace(covered, files=limit_files(unlisted, room, task.counter.plain))
-    meta = {"facts": _write_stored(ledger, task), "state": covered.state}
+    # Where a view is planned again, its ledger is the same.
+    meta = {"facts": task.found.find_in(_write_stored, ledger), "state": covered.state}
     wrapped = wrap_summary(text, covered, lists_files=read_listed_files(text) != FileOps())
     return WordedSummary(wrapped, meta, report_kept(text, ledger, 0).counts)
 
@@ -208,16 +209,9 @@ def _join_facts(messages: Sequence[Message], covered: Covered, task: Task) -> Le
     return ledger
 
 
-def _write_stored(ledger: Ledger, task: Task) -> list[list[Any]]:
-    """Return the facts as they are stored; where a view is planned again, its ledger is the same."""
-    key = (_write_stored, id(ledger))
-    known = task.found.get(key)
-    if known is None:
-        # While the ledger is kept, no other one has its identity.
-        known = ledger.fit_to(STORED_TOKENS).to_json(), ledger
-        task.found.put(key, known)
-    rows: list[list[Any]] = known[0]
-    return rows
+def _write_stored(ledger: Ledger) -> list[list[Any]]:
+    """Return the facts as they are stored."""
+    return ledger.fit_to(STORED_TOKENS).to_json()
 
 
 def _choose_size(covered: Covered, task: Task) -> int:

@@ -34,10 +34,12 @@ def split_number(line: str) -> str:
 
 def find_first_signature(lines: Sequence[str]) -> str:
     """Return the first line of code that names a part, else the first that is no comment."""
+    bare = (split_number(line)[:400] for line in lines)
+    if named := next(filter(_SIGNATURE.match, bare), ""):  # mostly one of the first
+        return named.strip()
     plain = [split_number(line)[:400] for line in lines]
-    named = (line for line in plain if _SIGNATURE.match(line))
-    worded = (line for line in plain[_find_first_code(plain) :] if _HAS_WORD.search(line))
-    return next(chain(named, worded), plain[0]).strip()
+    worded = filter(_HAS_WORD.search, plain[_find_first_code(plain) :])
+    return next(worded, plain[0]).strip()
 
 
 def is_numbered(lines: Sequence[str]) -> bool:

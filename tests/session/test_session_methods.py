@@ -13,8 +13,10 @@ import pytest
 from talks import SUMMARY, opened, reply, talk, usage, user
 
 import refold
-from refold.errors import RefoldError
-from refold.session.drivers import StoreCall, Wait, refuse_question, run_async, run_at_once, run_sync
+from refold.errors import RefoldError, StoreError
+from refold.session import operations
+from refold.session.drivers import StoreCall, Wait, refuse_question, run_async, run_sync
+from refold.stores.memory import MemoryStore
 from refold.testing import Scripted
 
 
@@ -248,7 +250,7 @@ def test_what_was_written_is_not_held_while_a_flow_goes_on():
     def flow():
         calls = [lambda: "written"]
         held = weakref.ref(calls[0])
-        yield StoreCall(calls[0], calls.pop())
+        yield StoreCall(calls.pop())
         return held()
 
     async def run():
@@ -256,8 +258,58 @@ def test_what_was_written_is_not_held_while_a_flow_goes_on():
 
     answers, lock = (refuse_question, lambda: None, lambda: None), threading.Lock()
     assert run_sync(flow(), SimpleNamespace(inner=lock), *answers) is None
-    assert run_at_once(flow(), SimpleNamespace(release=lambda: None), *answers[1:]) is None
     assert asyncio.run(run()) is None
+
+
+def test_a_write_that_waits_for_nobody_is_made_by_the_flow_itself():
+    session = opened("a")
+    session.say("hi")
+    assert list(operations.say(session.state, "and now?", None)) == []
+    assert session.stats().said == 2
+
+
+def test_a_store_with_an_append_of_its_own_is_asked_once_for_a_write():
+    class Full(MemoryStore):
+        asked = 0
+
+        def append(self, *entries, **where):
+            self.asked += 1
+            raise StoreError("full")
+
+    store = Full(now=lambda: 0.0)
+    with pytest.raises(StoreError, match="full"):
+        refold.open("a", store=store).say("hi")
+    assert store.asked == 1
+
+
+def test_who_says_much_in_an_event_loop_leaves_others_their_turn():
+    async def run():
+        turns = []
+
+        async def go_on():
+            while True:
+                turns.append("turn")
+                await asyncio.sleep(0)
+
+        async with refold.aopen("a", store="memory:") as session:
+            await session.say("hi")
+            others = asyncio.create_task(go_on())
+            for _ in range(64):
+                await session.say("and now?")
+            others.cancel()
+        return len(turns)
+
+    assert asyncio.run(run()) >= 4
+
+
+def test_what_tasks_say_is_stored_in_the_order_in_which_they_began():
+    async def run():
+        async with refold.aopen("a", store="memory:") as session:
+            for _ in range(32):
+                await asyncio.gather(*map(session.say, ["first", "second", "third"]))
+            return [entry.value["content"] for entry in await session.log(kinds={"said"})]
+
+    assert asyncio.run(run()) == ["first", "second", "third"] * 32
 
 
 def test_plain_messages_are_gemini_once_its_own_shape_is_there():

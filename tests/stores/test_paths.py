@@ -44,7 +44,7 @@ def test_lines_that_go_in_circles_are_refused(parents):
 def lines(*rows):
     made = BranchIndex()
     for place, behind in rows:
-        made.add(Place(*place), Place(*behind), "said", place[1], Extent(place[1] * 10), blame=7)
+        made.add(Place(*place), Place(*behind), "said", place[1], place[1] * 10, blame=7)
     return made
 
 

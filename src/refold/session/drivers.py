@@ -7,7 +7,7 @@
     run_sync(rename(...), lock, ask, ...)         # in a thread: waits for the store and the model
     await run_async(rename(...), lock, ask, ...)  # in an event loop: the store works in a thread
 
-A thread costs more than a short write that waits for nobody, so such a write is made in the event loop.
+A write that waits for nobody is made by the flow itself: to hand it to a driver, or to a thread, costs more.
 
 The lock is held while the state is read or changed, also while the store writes. It is released while a
 model answers, so that other operations of the session go on meanwhile.
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _OTHERS_EVERY: Final = 16
-"""Writes in an event loop after which other tasks get their turn. Fewer cost time; more let them wait for
+"""Flows in an event loop after which other tasks get their turn. Fewer cost time; more let them wait for
 longer, and for ever where somebody says one message after another."""
-_WRITES: Final = count(1)
+_FLOWS: Final = count(1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +40,6 @@ class StoreCall:
     """A call that reads or writes the store."""
 
     call: Callable[[], Any]
-    at_once: Callable[[], Any] | None = None
-    """The same call if it waits for nobody, for an event loop; it returns None if it might."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,24 +160,19 @@ def run_at_once(
 
     Returns its result; else what it needs next, and then the lock stays taken for `run_sync`.
     """
-    goes_on = False
+    begun: Begun | None = None
     try:
-        step = next(flow)
-        while isinstance(step, StoreCall) and step.at_once is not None:
-            if (value := step.at_once()) is None:
-                break
-            del step  # as in `run_sync`
-            step = flow.send(value)
-        goes_on = True
-        return Begun(step)
+        begun = Begun(next(flow))
     except StopIteration as stop:
         return stop.value  # type: ignore[no-any-return]  # a flow of T returns a T
     except BaseException as error:
         if _was_cut_short(flow, error):
             mark_stale()
         raise
+    else:
+        return begun
     finally:
-        if not goes_on:
+        if begun is None:
             flow.close()
             lock.release()
             flush()
@@ -207,9 +200,10 @@ async def run_async(
     guard: Guard | None = None,
 ) -> T:
     """Run a flow in an event loop; a store call that has begun is waited for, even if cancelled."""
-    await lock.acquire()
-    locked = True
+    locked: bool = await lock.acquire()
     try:
+        if next(_FLOWS) % _OTHERS_EVERY == 0:  # under the lock, so that nobody is overtaken
+            await _wait_in_loop(Pause(0), ask)
         step = next(flow)
         while True:
             if isinstance(step, StoreCall):
@@ -227,8 +221,7 @@ async def run_async(
                 raise
             except BaseException as error:  # noqa: BLE001  # also if cancelled: the flow has to know
                 stopped = error
-            await lock.acquire()
-            locked = True
+            locked = await lock.acquire()
             step = flow.send(value) if stopped is None else _throw(flow, stopped, mark_stale)
     except StopIteration as stop:
         return stop.value  # type: ignore[no-any-return]  # a flow of T returns a T
@@ -280,14 +273,9 @@ def _try_call(
 
 
 async def _try_call_in_loop(step: StoreCall, guard: Guard | None) -> tuple[Any, BaseException | None]:
-    """Do the same in an event loop: at once if that waits for nobody, else in a thread."""
+    """Do the same in an event loop, in a thread."""
     import asyncio  # expensive to import; whoever is here has imported it already
 
-    if step.at_once is not None:
-        if next(_WRITES) % _OTHERS_EVERY == 0:
-            await asyncio.sleep(0)
-        if (value := step.at_once()) is not None:
-            return value, None
     future = asyncio.ensure_future(asyncio.to_thread(_try_call, step.call, guard))
     try:
         return await asyncio.shield(future)

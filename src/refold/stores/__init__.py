@@ -18,8 +18,8 @@ A *place* is the position of an entry: its line (branch) and its number. Appendi
 has a successor begins a new line there; the old line stays. The path to a place is the row of entries that
 lead to it from the first one. Several threads may use a store at once. Any text is a valid session name.
 
-A store may also have `append_at_once`, with the arguments of `append`, for event loops: it appends if that
-waits for nobody, and returns None if it might wait.
+A store may also have `append_at_once`, with the arguments of `append`: it appends if that waits for nobody,
+and returns None if it might wait. It is asked first, and in an event loop `append` runs in a thread.
 """
 
 import os

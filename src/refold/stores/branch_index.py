@@ -72,11 +72,12 @@ class BranchIndex:
         return place.line if line and line.seqs[-1] == place.seq else self.last_line + 1
 
     def add(
-        self, place: Place, behind: Place, kind: Kind, said: int, extent: Extent, *, blame: int = 0
+        self, place: Place, behind: Place, kind: Kind, said: int, at: int, *, size: int = 0, blame: int = 0
     ) -> None:
         """Add an entry that stands behind another.
 
-        blame   row of the file to name if entries between the two are lost
+        at, size   as in `Extent`
+        blame      row of the file to name if entries between the two are lost
         """
         line = self._lines.get(place.line)
         if line is None:
@@ -90,8 +91,8 @@ class BranchIndex:
         line.seqs.append(place.seq)
         line.saids.append(said)
         line.kinds.append(_CODES[kind])
-        line.at.append(extent.at)
-        line.sizes.append(extent.size)
+        line.at.append(at)
+        line.sizes.append(size)
         self.last_seq = max(self.last_seq, place.seq)
         self.last_line = max(self.last_line, place.line)
 

@@ -28,7 +28,7 @@ from refold.stores import (
     check_scope,
     refuse_options,
 )
-from refold.stores.branch_index import BranchIndex, Extent
+from refold.stores.branch_index import BranchIndex
 from refold.stores.lease_table import LeaseTable
 from refold.stores.paths import ParentCheck, require_head
 from refold.stores.word_index import WordIndex
@@ -65,7 +65,7 @@ class _Session:
 
     def add(self, entry: Entry, line: int) -> Place:
         """Keep an entry and return its place."""
-        if isinstance(entry, MessageEntry):
+        if entry.kind == "said" and isinstance(entry, MessageEntry):
             entry.drop_json()
         index = len(self.entries)
         self.entries.append(entry)
@@ -164,7 +164,7 @@ class MemoryStore:
                 if entry.kind == "said" and entry.name not in stored.names:
                     self._note_session(entry.name, session)
                 behind, place = place, stored.add(entry, line)
-                stored.index.add(place, behind, entry.kind, entry.said, Extent(place.seq - 1))
+                stored.index.add(place, behind, entry.kind, entry.said, place.seq - 1)
             last = None if place == START else stored.entries[place.seq - 1]
             stored.head = Head(
                 place=place,
@@ -176,17 +176,9 @@ class MemoryStore:
             self._sessions[session] = stored
             return stored.head
 
-    def append_at_once(
-        self,
-        session: str,
-        entries: Sequence[Entry],
-        *,
-        expect: Head | None,
-        at: Place | None = None,
-        fence: int | None = None,
-    ) -> Head | None:
-        """Do the same, which never waits for long."""
-        return self.append(session, entries, expect=expect, at=at, fence=fence)
+    def append_at_once(self, session: str, entries: Sequence[Entry], **where: Any) -> Head | None:
+        """Do the same, which never waits for long; None for a class that may append in its own way."""
+        return self.append(session, entries, **where) if type(self) is MemoryStore else None
 
     def _note_session(self, name: str, session: str) -> None:
         """Note that a session has a message of this name; a list of one would take as much as the name."""

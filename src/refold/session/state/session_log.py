@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from typing import Final, NoReturn, TypeVar
+from typing import Any, Final, NoReturn, TypeVar
 
 from refold.core.log.entries import Entry, Kind
 from refold.errors import (
@@ -238,13 +238,7 @@ class SessionLog:
         return self._ask_store(write, lambda error: self._keep(session, entries, expect, at, error))
 
     def append_at_once(
-        self,
-        session: str,
-        entries: Sequence[Entry],
-        *,
-        expect: Head | None,
-        at: Place | None = None,
-        fence: int | None = None,
+        self, session: str, entries: Sequence[Entry], *, at: Place | None = None, **where: Any
     ) -> Head | None:
         """Append to the store if that waits for nobody; None if it might, or did not succeed.
 
@@ -258,7 +252,7 @@ class SessionLog:
             return None
         place = None if at is None else self._stored.get(at, at)
         try:
-            head: Head | None = write(self.store, session, entries, expect=expect, at=place, fence=fence)
+            head: Head | None = write(self.store, session, entries, at=place, **where)
         except StoreError:  # `append` meets it again, and knows what to do
             return None
         if head is not None:

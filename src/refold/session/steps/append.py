@@ -98,16 +98,16 @@ def commit(
     position, expect, was_stale = state.position, state.position.head, state.position.stale
     # Stale until the store has answered: if this flow ends here, nobody knows whether it has written.
     position.mark_stale()
-    names = tuple([entry.name for entry in entries])
-    head = None if position.unsure is None else _repeated(position, names, at)
+    head = None if position.unsure is None else _repeated(position, entries, at)
     if head is None:
-        where: dict[str, Any] = {"expect": expect, "at": at, "fence": fence}
+        head = state.log.append_at_once(state.name, entries, expect=expect, at=at, fence=fence)
+    if head is None:
         try:
             head = yield StoreCall(
-                partial(state.log.append, state.name, entries, **where),
-                partial(state.log.append_at_once, state.name, entries, **where),
+                partial(state.log.append, state.name, entries, expect=expect, at=at, fence=fence)
             )
         except StoreUnsure as error:
+            names = tuple([entry.name for entry in entries])
             position.set_unsure(UnsureWrite(names=names, at=at, before=expect, settle=error.settle))
             raise
         except StoreError as error:
@@ -122,7 +122,7 @@ def commit(
         position.follow(entries, first_view)
 
 
-def _repeated(position: LogPosition, names: tuple[str, ...], at: Place | None) -> Head | None:
+def _repeated(position: LogPosition, entries: Sequence[Entry], at: Place | None) -> Head | None:
     """Return the head that an earlier, unsure write left if this write repeats it.
 
     Raises `Conflict` if this is another write: it has to stand behind the earlier one, which was stored.
@@ -131,7 +131,7 @@ def _repeated(position: LogPosition, names: tuple[str, ...], at: Place | None) -
     position.set_unsure(None)
     if unsure is None or unsure.stored is None:
         return None
-    if (names, at) != (unsure.names, unsure.at):
+    if (tuple([entry.name for entry in entries]), at) != (unsure.names, unsure.at):
         raise Conflict(unsure.before.name if unsure.before else None, unsure.stored.name)
     return unsure.stored
 

@@ -124,8 +124,8 @@ class SessionFile:
                 self.damaged.append(row.number)
                 continue
             place, behind = Place(*row.value["place"]), Place(*row.value["behind"])
-            extent = Extent(row.at, row.size)
-            self.index.add(place, behind, row.value["kind"], row.value["said"], extent, blame=blame)
+            kind, said = row.value["kind"], row.value["said"]
+            self.index.add(place, behind, kind, said, row.at, size=row.size, blame=blame)
             self._names.setdefault(_compact_name(row.value["name"]), place.line << _SEQ_BITS | place.seq)
         if value["wrote"]:
             self.index.extend_to(Place(*value["wrote"]), blame=blame)

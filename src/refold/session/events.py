@@ -185,6 +185,7 @@ class Listeners:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._listeners: dict[object, Listener] = {}
+        """Another dict whenever a listener comes or goes, so that it is read without the lock."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._warned = False
 
@@ -198,11 +199,11 @@ class Listeners:
             raise TypeError(f"a listener is called with events; {type(callback).__name__} cannot be called")
         token = object()
         with self._lock:
-            self._listeners[token] = callback
+            self._listeners = {**self._listeners, token: callback}
 
         def unsubscribe() -> None:
             with self._lock:
-                self._listeners.pop(token, None)
+                self._listeners = {key: kept for key, kept in self._listeners.items() if key is not token}
 
         return unsubscribe
 
@@ -212,12 +213,8 @@ class Listeners:
         An async listener runs as a task of the running loop. A listener that subscribes meanwhile receives
         the next event; one that unsubscribes meanwhile receives none.
         """
-        with self._lock:
-            listeners = list(self._listeners.items())
-        for token, listener in listeners:
-            with self._lock:
-                listens = token in self._listeners
-            if listens:
+        for token, listener in self._listeners.items():
+            if token in self._listeners:
                 self._call(listener, event)
 
     def _call(self, listener: Listener, event: Event) -> None:

@@ -47,10 +47,11 @@ class Reserve:
         """Return the tokens to leave free; a number that the caller asked for wins."""
         if asked is not None:
             return max(0, min(asked, window - 1))
-        limits = [window - math.floor(window * (1 - self.fraction))]
-        limits += [] if self.most is None else [self.most]
-        limits += [longest] if self.by_model and longest is not None else []
-        return min(limits)
+        free = window - math.floor(window * (1 - self.fraction))
+        for limit in (self.most, longest if self.by_model else None):
+            if limit is not None and limit < free:
+                free = limit
+        return free
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

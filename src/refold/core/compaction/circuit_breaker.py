@@ -202,7 +202,7 @@ def _half_open(breaker: Breaker, at: float) -> bool:
 
 
 def _valid_time(breaker: Breaker, at: float) -> float:
-    time = _read_time(at)
+    time = at if type(at) is float and 0 <= at <= _LATEST else _read_time(at)
     return breaker.seen if time is None else time
 
 

@@ -151,16 +151,17 @@ class Spent:
         >>> Spent(calls=1, dollars=0.5).plus(Spent(calls=1, dollars=None))
         Spent(calls=2, input=0, output=0, cache_read=0, cache_write=0, dollars=0.5, unpriced=1)
         """
-        both = self, other
-        known = [sums.dollars for sums in both if sums.calls and sums.dollars is not None]
+        ours, theirs = (self.dollars if self.calls else None), (other.dollars if other.calls else None)
+        known = theirs if ours is None else ours if theirs is None else ours + theirs
         return Spent(
             calls=self.calls + other.calls,
             input=self.input + other.input,
             output=self.output + other.output,
             cache_read=self.cache_read + other.cache_read,
             cache_write=self.cache_write + other.cache_write,
-            dollars=sum(known) if known or not (self.calls or other.calls) else None,
-            unpriced=sum([sums.calls if sums.dollars is None else sums.unpriced for sums in both]),
+            dollars=known if self.calls or other.calls else 0,
+            unpriced=(self.calls if self.dollars is None else self.unpriced)
+            + (other.calls if other.dollars is None else other.unpriced),
         )
 
     def as_dict(self) -> dict[str, Any]:

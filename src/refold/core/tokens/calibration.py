@@ -105,7 +105,7 @@ def confirms(first: Counted, second: Counted) -> bool:
 
 def is_absurd(reported: int, *, expected: int, window: int) -> bool:
     """True if a report is far more than one request can have."""
-    return reported > MOST_OVER_WINDOW * max(expected, window)
+    return reported > MOST_OVER_WINDOW * expected and reported > MOST_OVER_WINDOW * window
 
 
 def clamp_ratio(ratio: float) -> float:

@@ -61,8 +61,9 @@ class Response:
     @property
     def compacted(self) -> bool:
         """True if the provider has compacted by itself: its usage is not that of the list that was sent."""
-        content = self.message.get("content") if isinstance(self.message, dict) else self.message
-        if isinstance(content, str):
+        message = self.message
+        content = message.get("content") if type(message) is dict else message
+        if type(content) is str:
             return False
         blocks = [block for block in content or () if isinstance(block, dict)]
         return any(
@@ -110,6 +111,7 @@ CALL_ITEMS: Final = frozenset(
 """Items of a Responses answer that wait for a result; other calls are run by the provider."""
 
 
+@quick_init
 @dataclass(frozen=True, slots=True)
 class _Answer:
     """An answer, read from one format."""
@@ -154,12 +156,12 @@ def _find_finish(word: str) -> Finish:
 
 
 def _read(value: Any) -> Response:
-    if isinstance(value, Usage | int):
+    if type(value) is not dict and isinstance(value, Usage | int):
         usage = read_usage(value)
         return Response(usage=usage, cost=usage, impossible=find_impossible(value), empty=usage is None)
     fields = _to_fields(value)
     usage, cost, block, impossible = _read_reports(fields)
-    names = [fields[key] for key in _MODEL if isinstance(fields.get(key), str)]
+    names = [fields[key] for key in _MODEL if key in fields and isinstance(fields[key], str)]
     model, answer = names[0][:300] if names else "", None
     for read in () if type(fields) is dict and fields.keys() <= _REPORT else _READERS:
         if answer := read(fields):
@@ -173,7 +175,6 @@ def _read(value: Any) -> Response:
     elif finish == "stop" and answer.has_calls:
         finish = "tool_calls"  # some servers end with "stop" although they call, and Gemini always does
     changes = _to_list(fields["input_transformations"]) if "input_transformations" in fields else ()
-    kinds = [_to_fields(change).get("type") for change in changes]
     return Response(
         usage=usage,
         cost=cost,
@@ -184,13 +185,13 @@ def _read(value: Any) -> Response:
         model=model,
         empty=not (answer.has_words or answer.has_calls),
         message=answer.message,
-        unbound=not _UNBOUND.isdisjoint(kinds),
+        unbound=bool(changes) and not _UNBOUND.isdisjoint(_to_fields(each).get("type") for each in changes),
     )
 
 
 def _read_reports(fields: Mapping[str, Any]) -> tuple[Usage | None, Usage | None, int | None, str]:
     """Return the usage, the cost of all passes, the size of a block, and an impossible number in words."""
-    reports = [_to_json(fields[key]) for key in _USAGE if fields.get(key) is not None]
+    reports = [_to_json(fields[key]) for key in _USAGE if key in fields and fields[key] is not None]
     usage = next(filter(None, map(read_usage, reports)), None)
     if usage is None:
         reports.append(fields)  # some have their numbers beside the answer
@@ -347,7 +348,7 @@ def _to_message(message: Mapping[str, Any], role: str) -> Any:
 
 
 def _finish_word(value: Any) -> str:
-    if isinstance(value, Enum):
+    if type(value) is not str and isinstance(value, Enum):
         value = value.value if isinstance(value.value, str) else value.name
     return value[:100] if isinstance(value, str) else ""
 
@@ -385,16 +386,18 @@ def _to_json(value: Any) -> Any:
 
 def _copy(value: Any, depth: int, left: list[int]) -> Any:
     """Copy a value; raise if it is too deep, or holds more values than are left."""
-    if type(value) in PLAIN_TYPES:
+    kind = type(value)
+    if kind in PLAIN_TYPES:
         return value
-    if isinstance(value, Enum):
-        return _finish_word(value)
-    if isinstance(value, str | int | float):
-        return value
-    if isinstance(value, bytes):
-        return b64encode(value).decode()
-    is_list = isinstance(value, list | tuple)
-    held = value if is_list or type(value) is dict else _to_fields(value)
+    if kind is not dict and kind is not list:  # most values are, and no other question is asked of them
+        if isinstance(value, Enum):
+            return _finish_word(value)
+        if isinstance(value, str | int | float):
+            return value
+        if isinstance(value, bytes):
+            return b64encode(value).decode()
+    is_list = kind is not dict and isinstance(value, list | tuple)
+    held = value if is_list or kind is dict else _to_fields(value)
     left[0] -= len(held)
     if left[0] < 0 or (held and depth < 1):
         raise ValueError("nested too deep, or too large")

@@ -79,8 +79,8 @@ _REPORTS: Final = (
 smolagents, LlamaIndex."""
 _PASSES: Final = ("iterations", "request_usage_entries")
 """Keys that list the passes of one report; only the last pass is the context as it is now."""
-_COSTS_MORE: Final = frozenset({*_PASSES, *_TOOL_PROMPTS})
 _HOLDERS: Final = frozenset({*_REPORTS, *_PASSES})
+_COSTS_MORE: Final = _HOLDERS.union(_TOOL_PROMPTS)
 _ASIDE: Final = frozenset({"compaction", "advisor_message"})
 """Types of passes that read something else than the context: a compaction, another model's advice."""
 _NAMES: Final = {
@@ -140,9 +140,9 @@ def read_usage(usage: Any) -> Usage | None:
     >>> read_usage({"input_tokens": 10, "cache_read_input_tokens": 90}).context
     100
     """
-    if isinstance(usage, Usage):
+    if type(usage) is not dict and isinstance(usage, Usage):
         return usage
-    if isinstance(usage, int) and not isinstance(usage, bool):
+    if type(usage) is not dict and isinstance(usage, int) and not isinstance(usage, bool):
         return Usage(input=usage) if 0 < usage <= MAX_REPORTED_TOKENS else None
     fields = _find_report(usage)
     for key in _MORE:
@@ -167,13 +167,13 @@ def read_usage(usage: Any) -> Usage | None:
         total += read + write
     if not 0 < total <= MAX_REPORTED_TOKENS:
         return None
-    output = numbers["output"]
+    output, split = numbers["output"], fields.get("cache_creation")
     return Usage(
         input=total,
         output=output + numbers["thoughts"],
         cache_read=read,
         cache_write=write,
-        written_for_hour=_first_number(_to_fields(fields.get("cache_creation", {})), _FOR_HOUR),
+        written_for_hour=_first_number(_to_fields(split), _FOR_HOUR) if split else 0,
         messages=numbers["messages"] or None,
         said=_output_without_reasoning(fields, output),
     )
@@ -216,7 +216,7 @@ def read_block_size(usage: Any) -> int | None:
 
 def costs_more(usage: Any) -> bool:
     """True if a report lists passes, or tokens beside the context; else `read_cost` is `read_usage`."""
-    if type(usage) is dict and _COSTS_MORE.isdisjoint(usage) and _HOLDERS.isdisjoint(usage):
+    if type(usage) is dict and _COSTS_MORE.isdisjoint(usage):
         return False  # as in most reports
     report = _open_report(usage)
     return bool(_list_passes(report)) or _first_number(report, _TOOL_PROMPTS) > 0
@@ -228,23 +228,24 @@ def find_impossible(usage: Any) -> str:
     >>> find_impossible({"usage": {"prompt_tokens": -5}})
     'prompt_tokens is -5'
     """
-    fields = {"usage": usage} if isinstance(usage, int | float) else _find_report(usage)
+    is_number = type(usage) is not dict and isinstance(usage, _NUMBERS)
+    fields = {"usage": usage} if is_number else _find_report(usage)
     odd = [
         name
         for name, value in fields.items()
-        if isinstance(value, _NUMBERS) and not 0 <= value <= MAX_REPORTED_TOKENS and name in _JUDGED
+        if name in _JUDGED and isinstance(value, _NUMBERS) and not 0 <= value <= MAX_REPORTED_TOKENS
     ]
     return f"{(name := min(odd, key=_JUDGED.index))} is {fields[name]:.12g}" if odd else ""
 
 
 def _output_without_reasoning(fields: Mapping[str, Any], output: int) -> int | None:
-    if not fields.keys().isdisjoint(_THOUGHTS):
-        return output
-    if fields.keys().isdisjoint(_OUTPUT_DETAILS):
-        return None
-    details = [_to_fields(fields[key]) for key in _OUTPUT_DETAILS if key in fields]
-    split = next((detail for detail in details if "reasoning_tokens" in detail), None)
-    return None if split is None else max(0, output - _first_number(split, ("reasoning_tokens",)))
+    for name in _THOUGHTS:
+        if name in fields:
+            return output
+    for key in _OUTPUT_DETAILS:
+        if key in fields and "reasoning_tokens" in (split := _to_fields(fields[key])):
+            return max(0, output - _first_number(split, ("reasoning_tokens",)))
+    return None
 
 
 def _find_report(value: Any) -> Mapping[str, Any]:
@@ -305,7 +306,7 @@ def _read_numbers(fields: Mapping[str, Any]) -> dict[str, int]:
     A report has few of the names that are known, so that only those are looked at.
     """
     numbers = _NO_NUMBERS.copy()
-    for name in sorted(_KINDS.keys() & fields.keys(), key=_ORDER):
+    for name in sorted([name for name in fields if name in _KINDS], key=_ORDER):
         kind = _KINDS[name]
         numbers[kind] = numbers[kind] or _to_number(fields[name])
     return numbers
@@ -319,5 +320,5 @@ def _first_number(fields: Mapping[str, Any], names: tuple[str, ...]) -> int:
 
 def _to_number(value: Any) -> int:
     """Return the tokens that a field of a report names; 0 if that is no number of a request."""
-    is_number = isinstance(value, _NUMBERS) and not isinstance(value, bool)
+    is_number = type(value) is int or (isinstance(value, _NUMBERS) and not isinstance(value, bool))
     return int(value) if is_number and 0 < value <= MAX_REPORTED_TOKENS else 0

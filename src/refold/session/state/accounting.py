@@ -72,6 +72,7 @@ class UsageReport:
     """Tokens that requests grew by from one to the next: as reported, and as estimated."""
     guess: float = 1.0
     """Share of sizes that are guesses that is counted, as the reports by then have shown."""
+    _calibration: Calibration | None = field(default=None, init=False, repr=False, compare=False)
 
     @property
     def ratio(self) -> float:
@@ -97,8 +98,12 @@ class UsageReport:
 
     @property
     def calibration(self) -> Calibration:
-        """How the provider counts."""
-        return Calibration(ratio=self.ratio, scale=self.scale, last=Counted(self.estimate, self.usage.input))
+        """How the provider counts; found once, because a turn asks for it several times."""
+        if (found := self._calibration) is None:
+            last = Counted(self.estimate, self.usage.input)
+            found = Calibration(ratio=self.ratio, scale=self.scale, last=last)
+            object.__setattr__(self, "_calibration", found)
+        return found
 
     def after(self, last: "UsageReport | None") -> "UsageReport":
         """Return the report with the growth since the last one added."""
@@ -274,10 +279,10 @@ class Accounting:
         A view may be sent or only looked at, so of the two the one is taken that comes closer to the report.
         Without a number it is the newer one.
         """
-        requests = [request for request in (self.shown, self.prepared) if request is not None]
-        if reported is None or len(requests) < 2:
-            return requests[0] if requests else None
-        return min(requests, key=lambda request: abs(reported - request.expected))
+        shown, prepared = self.shown, self.prepared
+        if reported is None or shown is None or prepared is None:
+            return prepared if shown is None else shown
+        return min((shown, prepared), key=lambda request: abs(reported - request.expected))
 
     def renew_request(self, request: SentRequest) -> SentRequest:
         """Return a prepared request as it stands to the view now."""

@@ -27,7 +27,7 @@ def conversation_price(state: SessionState, answered: str = "", window: Window |
     """
     settings = state.settings
     model, find = settings.model or answered, settings.policy.window
-    if sends_bill(settings.endpoint):
+    if not settings.endpoint or sends_bill(settings.endpoint):
         known = window.price if window is not None and settings.model else None
         return known or choose_price(find, model)
     return find_client_price(settings.endpoint.partition("#")[0], model.rpartition("#")[2], find)

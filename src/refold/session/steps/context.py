@@ -116,7 +116,7 @@ def _estimate_used(state: SessionState, breakdown: Breakdown) -> tuple[int | Non
     at, reply = report.messages, None
     if at is not None and at < len(loaded.messages) and loaded.messages[at].role == "assistant":
         reply = loaded.counter.tokens(loaded.sizes[at])
-    since, scale = breakdown.total - report.estimate, report.scale if learns else None
+    since, scale = breakdown.total - report.estimate, report.calibration.scale if learns else None
     return add_since(report.usage, since, reply=reply, scale=scale), "usage+estimate"
 
 
@@ -139,7 +139,7 @@ def current_request(state: SessionState, budget: Budget | None = None) -> SentRe
         expected=breakdown.total if used is None else used,
         messages=len(loaded.messages),
         fixed=breakdown.system + breakdown.tools,
-        folds=tuple([fold.name for fold in view.folds if fold.standing]),
+        folds=tuple([fold.name for fold in view.folds if fold.standing]) if view.folds else (),
         said=view.said,
     )
 

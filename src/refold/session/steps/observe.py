@@ -193,7 +193,7 @@ def _record_answer(
     window = yield from find_window(state)
     ignored = response.impossible and f"ignored a number in a report of usage: {response.impossible}"
     request = request or _find_request(state, None if usage is None else usage.input)
-    if usage is not None and usage.input > max(LARGEST_WINDOW, window.tokens):
+    if usage is not None and usage.input > LARGEST_WINDOW and usage.input > window.tokens:
         ignored = f"ignored a report of {usage.input:,} tokens for a request of about {request.expected:,}"
         usage = None
     if ignored:

@@ -167,11 +167,11 @@ def _are_plain(
     types: Mapping[str, frozenset[type] | None], args: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> bool:
     """True if every argument is taken as it is; of one that the call does not have it is not known."""
-    for value, known in zip(args, types.values(), strict=False):
-        if known is not None and type(value) not in known:
+    for value, name in zip(args, types, strict=False):
+        if (known := types[name]) is not None and type(value) not in known:
             return False
-    for name, value in kwargs.items():
-        if name not in types or ((known := types[name]) is not None and type(value) not in known):
+    for name in kwargs:
+        if name not in types or ((known := types[name]) is not None and type(kwargs[name]) not in known):
             return False
     return True
 

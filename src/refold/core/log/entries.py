@@ -175,7 +175,7 @@ def make_message_entry(
     name   its name, if that is known; then the value was read from JSON
     """
     body, known, name = to_json_text(value), name, name or hash_entry(parent, "said", value, said)
-    facts = _write_facts(name, body, about) if about or not name.startswith(NORMALISED) else ""
+    facts = _write_facts(name, body, about) if about or name[:3] != NORMALISED else ""
     entry = MessageEntry(
         name=name, parent=parent, kind="said", body=body, said=said, text=text, about=facts, at=at
     )
@@ -185,7 +185,7 @@ def make_message_entry(
 
 def _write_facts(name: str, body: str, about: Mapping[str, Any] | None) -> str:
     """Return what stands beside an entry as JSON text."""
-    facts = dict(about or {}) | ({SUM: _hash_body(body)} if name.startswith(NORMALISED) else {})
+    facts = dict(about or {}) | ({SUM: _hash_body(body)} if name[:3] == NORMALISED else {})
     return to_json_text(facts) if facts else "{}"
 
 
@@ -201,11 +201,12 @@ def _check_keys(entry: Entry, value: Any) -> Entry:
 
 def _has_string_keys(value: Any, depth: int = 0) -> bool:
     """True if every key is a string and the value is not too deep to check."""
-    if not isinstance(value, _HOLDERS):
+    is_dict = type(value) is dict or isinstance(value, dict)
+    if not is_dict and not isinstance(value, _HOLDERS):
         return True
-    if depth >= _CHECKED_DEPTH or (isinstance(value, dict) and set(map(type, value)) - _TEXT):
+    if depth >= _CHECKED_DEPTH or (is_dict and set(map(type, value)) - _TEXT):
         return False
-    items = value.values() if isinstance(value, dict) else value
+    items = value.values() if is_dict else value
     if PLAIN_TYPES.issuperset(map(type, items)):  # as the rows of a fold's facts, of which there are many
         return True
     inner = [item for item in items if type(item) not in PLAIN_TYPES]

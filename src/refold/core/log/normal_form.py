@@ -60,17 +60,20 @@ def write_normal_form(item: Any, number: int) -> str:
     True
     """
     out: list[str] = []
+    is_head = 0 < number <= HEAD
     if not isinstance(item, dict):
         _write_value(item, out)
         return "".join(out)
+    if len(item) == 2 and "role" in item and "content" in item:  # most messages have nothing else
+        content = item["content"]
+        if type(content) is str:
+            return f"{item['role']}|None|{_form_text(content, is_head=is_head)}"
+        if content is not None:
+            _write_content(content, out, is_head=is_head)
+        return f"{item['role']}|None|{''.join(out)}"
     kind = item.get("type")
     kind = None if kind == "message" else kind
-    is_head = 0 < number <= HEAD
     out.append(f"{item.get('role')}|{kind}|")
-    if len(item) == 2 and "role" in item and "content" in item:  # most messages have nothing else
-        if item["content"] is not None:
-            _write_content(item["content"], out, is_head=is_head)
-        return "".join(out)
     _write_item(item, out, _SKIPPED_AT_FIRST, is_head=is_head)
     if kind in _ANSWERED_BY_ID and item.get("call_id") is None:
         _write_field("id", item.get("id"), out)
@@ -103,7 +106,8 @@ def _write_item(item: dict[str, Any], out: list[str], skipped: frozenset[str], *
 
 def _write_content(content: Any, out: list[str], *, is_head: bool) -> None:
     if isinstance(content, str):
-        _write_text(content, out, is_head=is_head)
+        if text := _form_text(content, is_head=is_head):
+            out.append(text)
     elif isinstance(content, list):
         _write_parts(content, out, is_head=is_head)
     else:
@@ -132,11 +136,10 @@ def _write_parts(parts: list[Any], out: list[str], *, is_head: bool) -> None:
             _write_value(part, out)
 
 
-def _write_text(text: str, out: list[str], *, is_head: bool) -> None:
+def _form_text(text: str, *, is_head: bool) -> str:
     text = text.rstrip()
-    if text and not (is_head and _is_environment(text)):
-        # The length in front keeps two texts apart from one text that has both.
-        out.append(f"t{len(text)}:{text}")
+    # The length in front keeps two texts apart from one text that has both.
+    return f"t{len(text)}:{text}" if text and not (is_head and _is_environment(text)) else ""
 
 
 def _is_environment(text: str) -> bool:
@@ -182,7 +185,7 @@ def _write_part(part: dict[str, Any], out: list[str], *, is_head: bool) -> None:
         if value is None or value == []:
             continue
         if key == "text" and is_text:
-            _write_text(value, out, is_head=is_head)
+            _write_content(value, out, is_head=is_head)
         elif key == "content" and kind == "tool_result":
             _write_content(value, out, is_head=False)
         else:
@@ -268,11 +271,14 @@ def remove_cached_fields(value: Any) -> Any:
     return [remove_cached_fields(item) for item in value] if isinstance(value, list) else value
 
 
+def may_have_marks(item: dict[str, Any]) -> bool:
+    """False for a message of one text without a cache mark, as most are."""
+    return type(item.get("content")) is not str or CACHED in item or "cachePoint" in item
+
+
 def split_cache_marks(item: Any) -> tuple[Any, list[dict[str, Any]]]:
     """Return a message without its cache marks, and the marks. Arguments of tools are not looked into."""
-    if not isinstance(item, dict):
-        return item, []
-    if type(item.get("content")) is str and item.keys().isdisjoint(_CACHE_MARKS):  # as in most messages
+    if not isinstance(item, dict) or not may_have_marks(item):
         return item, []
     own = {key: item[key] for key in _CACHE_MARKS if isinstance(item.get(key), dict)}
     bare = {key: value for key, value in item.items() if key not in own} if own else item

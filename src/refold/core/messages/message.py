@@ -189,6 +189,14 @@ class Wire:
     """The JSON value of each part; empty if the message is one string, or if its format finds them in it."""
 
 
+def _to_parts(value: str | Part | Iterable[Part | str]) -> tuple[Part, ...]:
+    if isinstance(value, str):
+        return (Text(value),)
+    if isinstance(value, Part):
+        return (value,)
+    return tuple(Text(item) if isinstance(item, str) else item for item in value)
+
+
 @quick_init
 @dataclass(frozen=True, slots=True)
 class Message:
@@ -199,7 +207,7 @@ class Message:
     """
 
     role: Role
-    parts: tuple[Part, ...] = ()
+    parts: tuple[Part, ...] = field(default=(), metadata={"to_tuple": _to_parts})
     _: KW_ONLY
     id: str | None = None
     name: str | None = None
@@ -212,10 +220,6 @@ class Message:
     wire: Wire | None = field(default=None, compare=False, repr=False)
 
     __repr__ = short_repr
-
-    def __post_init__(self) -> None:
-        if type(self.parts) is not tuple:
-            object.__setattr__(self, "parts", _to_parts(self.parts))
 
     @property
     def text(self) -> str:
@@ -243,14 +247,6 @@ class Message:
     def is_user_turn(self) -> bool:
         """True for a user message without a tool result; for words beside one see `find_own_words`."""
         return self.role == "user" and ToolResult not in map(type, self.parts)
-
-
-def _to_parts(value: str | Part | Iterable[Part | str]) -> tuple[Part, ...]:
-    if isinstance(value, str):
-        return (Text(value),)
-    if isinstance(value, Part):
-        return (value,)
-    return tuple(Text(item) if isinstance(item, str) else item for item in value)
 
 
 def map_parts(message: Message, change: Callable[[Part], Part | None]) -> Message:

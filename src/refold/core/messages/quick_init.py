@@ -16,7 +16,8 @@ _SAME = object()
 def quick_init(cls: type[Value]) -> type[Value]:
     """Replace the constructor of a frozen dataclass with slots by a faster one with the same signature.
 
-    A default factory is one of a field that is given by its name.
+    A default factory is one of a field that is given by its name. No `__post_init__` is called; `to_tuple` in
+    the metadata of a field makes a tuple of any other value.
     """
     names: dict[str, Any] = {}
     positional, keywords, lines = ["self"], list[str](), list[str]()
@@ -36,13 +37,13 @@ def quick_init(cls: type[Value]) -> type[Value]:
         if field.init:
             (keywords if field.kw_only else positional).append(value)
             changes.append(f"{field.name}=_same")
-            kept = f"self.{field.name} if {field.name} is _same else {field.name}"
+            if "to_tuple" in field.metadata:
+                names[f"_convert_{field.name}"] = field.metadata["to_tuple"]
+                given = f"{given} if type({given}) is tuple else _convert_{field.name}({given})"
+            kept = f"self.{field.name} if {field.name} is _same else {given}"
         names[f"_set_{field.name}"] = getattr(cls, field.name).__set__
         lines.append(f"_set_{field.name}(self, {given})")
         copied.append(f"_set_{field.name}(made, {kept})")
-    if hasattr(cls, "__post_init__"):
-        lines.append("self.__post_init__()")
-        copied.append("made.__post_init__()")
     signature = ", ".join((*positional, *(["*", *keywords] if keywords else ())))
     exec(f"def __init__({signature}):\n " + "\n ".join(lines), names)  # noqa: S102  # as `dataclass` does
     made = names["__init__"]

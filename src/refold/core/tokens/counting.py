@@ -178,7 +178,7 @@ def count_guessed(message: Message) -> int:
     guessed = 0
     for part in message.parts:
         for each in part.content if type(part) is ToolResult else (part,):
-            if isinstance(each, File | Document):
+            if type(each) not in _WITHOUT_MEDIA and isinstance(each, File | Document):
                 tokens, is_guess = measure_document(each)
                 guessed += tokens if is_guess else 0
     return guessed

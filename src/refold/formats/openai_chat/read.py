@@ -37,7 +37,6 @@ DETAILS: Final = ("reasoning_details", "thinking_blocks")
 _USUAL_FIELDS: Final = frozenset({"role", "content", "tool_calls"})
 """Most answers have no others."""
 _IMAGE_FIELDS: Final = frozenset({"type", "image_url"})
-_NAMES: Final = frozenset({"id", "name"})
 _CALL_FIELDS: Final = frozenset({"id", "type", "function"})
 _FUNCTION_FIELDS: Final = frozenset({"name", "arguments"})
 
@@ -87,7 +86,7 @@ def _read_message(positions: Positions, item: dict[str, Any]) -> Message:
         parts = (_read_result(item, positions),)
     else:
         parts = _read_assistant(item, positions) if role == "assistant" else _read_content(item)
-    if _NAMES.isdisjoint(item):  # as in most messages
+    if "id" not in item and "name" not in item:  # as in most messages
         return Message(role, parts, wire=Wire(NAME, item, parts))
     name = reading.optional_text(item, "name")
     return Message(role, parts, id=reading.item_id(item), name=name, wire=Wire(NAME, item, parts))
@@ -95,7 +94,7 @@ def _read_message(positions: Positions, item: dict[str, Any]) -> Message:
 
 def _read_content(item: dict[str, Any]) -> tuple[Part, ...]:
     content = item.get("content")
-    if isinstance(content, str):
+    if type(content) is str or isinstance(content, str):
         return (Text(content),)
     return reading.read_blocks(reading.optional_list(item, "content"), ".content", _read_block)
 
@@ -109,7 +108,7 @@ def _read_assistant(item: dict[str, Any], positions: Positions) -> tuple[Part, .
         details = {key: item[key] for key in DETAILS if item.get(key)}
         parts.append(Thinking(texts[0] if texts else "", extra=details or EMPTY))
     content = item.get("content")
-    if isinstance(content, str):
+    if type(content) is str or isinstance(content, str):
         if content:
             parts.append(Text(content))
     elif content is not None:

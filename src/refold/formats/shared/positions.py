@@ -64,17 +64,14 @@ class Positions:
     def __init__(self) -> None:
         self._noted: list[Any] | None = []
         """Their ids and names in turn, because a pair for each takes as much as the message."""
-        self._latest = _Unanswered()
-        self._older = _Unanswered()
         self._calls = 0
         self._strays = 0
         self._is_answering = False
 
     def copy(self) -> "Positions":
         """Return another one that stands at the same place of the history."""
-        other, noted = Positions(), None if self._noted is None else self._noted.copy()
-        own = {"_noted": noted, "_latest": self._latest.copy(), "_older": self._older.copy()}
-        vars(other).update(vars(self) | own)
+        other, own = Positions(), vars(self)
+        vars(other).update(own | {name: own[name].copy() for name in own if hasattr(own[name], "copy")})
         return other
 
     def call(self, call_id: str | None, name: str) -> str:
@@ -118,8 +115,10 @@ class Positions:
 
     def _replay_noted(self) -> None:
         """Process the calls and results that were only noted: from now on the order matters."""
-        noted, self._noted = self._noted, None
-        turns = iter(noted or ())
+        if self._noted is None:
+            return
+        turns, self._noted = iter(self._noted), None
+        self._latest, self._older = _Unanswered(), _Unanswered()
         for call_id, name in zip(turns, turns, strict=True):
             if name is None:
                 self._remove_answered(call_id)

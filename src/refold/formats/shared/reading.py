@@ -120,7 +120,7 @@ def object_at(value: Mapping[str, Any], key: str) -> dict[str, Any]:
 def text_at(value: Mapping[str, Any], key: str, path: str = "") -> str:
     """Return the string in a field; raise `Misfit` if there is none. `path` leads to the value."""
     field = value.get(key)
-    if not isinstance(field, str):
+    if type(field) is not str and not isinstance(field, str):
         raise _wrong_field("a string", value, key, path)
     return field
 

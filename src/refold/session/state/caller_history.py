@@ -223,8 +223,8 @@ def copy_item(item: Any) -> Any:
 
 
 def _copy_value(item: Any) -> Any:
-    if isinstance(item, dict):  # most values in it are plain, which costs no call
+    if type(item) is dict or isinstance(item, dict):  # most values in it are plain, which costs no call
         return {
             key: value if type(value) in PLAIN_TYPES else _copy_value(value) for key, value in item.items()
         }
-    return [_copy_value(value) for value in item] if isinstance(item, list) else item
+    return list(map(_copy_value, item)) if isinstance(item, list) else item

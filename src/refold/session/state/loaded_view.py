@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from refold.core.compaction.bound_thinking import has_bound
-from refold.core.log.normal_form import PRIVATE, split_cache_marks
+from refold.core.log.normal_form import PRIVATE, may_have_marks, split_cache_marks
 from refold.core.log.view import MessageRange, Replacement, ViewItem
 from refold.core.messages.message import EMPTY, Message, ToolCall, ToolResult
 from refold.core.messages.message_text import full_text
@@ -100,11 +100,12 @@ class LoadedView:
         for view_item, given, read, text in zip(view_items, items, messages, known, strict=True):
             message = unmark_said(read) if read.source and isinstance(view_item, MessageRange) else read
             item, shown = given, message
-            if isinstance(given, dict) and PRIVATE in given:
+            is_object = isinstance(given, dict)
+            if is_object and PRIVATE in given:
                 self.has_private, item = True, without_private(given)
             if self.bound.thinking is not None:
                 item, shown = self.bound.show(len(self.messages), item, message, self.wire.render)
-            if split_cache_marks(item)[1]:
+            if is_object and may_have_marks(item) and split_cache_marks(item)[1]:
                 self.marked.add(len(self.items))
             self.items.append(item)
             visible = self.counter.visible(shown) if text is None or shown is not message else text
@@ -314,11 +315,13 @@ class LoadedView:
 
 def has_positions(messages: Iterable[Message]) -> bool:
     """True if a call or a result has no id but its position."""
-    tools = (ToolCall, ToolResult)
-    parts = [part for message in messages for part in message.parts if isinstance(part, tools)]
-    return bool(parts) and any(
-        is_position(part.id if isinstance(part, ToolCall) else part.call_id, part.name) for part in parts
-    )
+    for message in messages:
+        for part in message.parts:
+            if type(part) is ToolCall and is_position(part.id, part.name):
+                return True
+            if type(part) is ToolResult and is_position(part.call_id, part.name):
+                return True
+    return False
 
 
 def has_private(item: Any) -> bool:

@@ -54,7 +54,8 @@ class RequestContext:
     ) -> None:
         """Take over the parts of the next request, and its last messages as far as they were read."""
         self.system, self.tools, self.prompt, self.files, self.read = system, tools, prompt, files, read
-        self.resent.clear()
+        if self.resent:
+            self.resent = set()
 
     def may_resend(self, code: str) -> bool:
         """Note that the request is sent again after a refusal; False if it was before."""
@@ -76,7 +77,7 @@ class RequestContext:
     def breakdown(self, counter: Counter, history: int) -> Breakdown:
         """Return the tokens of each part of the context; `history` is the size of the history."""
         tools = () if self.tools is None else self.tools
-        tools = [tools] if not isinstance(tools, list) and isinstance(tools, Mapping) else tools
+        tools = [tools] if type(tools) is not list and isinstance(tools, Mapping) else tools
         key = (counter, self.system, len(tools))
         # Programs send the same tools again and again, and their JSON may be long: a list that is equal is
         # not counted again.

@@ -13,7 +13,7 @@ from refold.core.compaction.pipeline import select_arrival, shrink
 from refold.core.compaction.task import LimitingStage, Stage
 from refold.core.log.normal_form import put_cache_mark, split_cache_marks
 from refold.core.log.view import MessageRange, ViewItem
-from refold.core.messages.quick_init import quick_replace
+from refold.core.messages.quick_init import quick_init, quick_replace
 from refold.core.tokens.units import format_count
 from refold.errors import StoreError
 from refold.session.drivers import SessionFlow
@@ -165,6 +165,7 @@ def _put_own_messages(state: SessionState, messages: Sequence[Any], copies: list
     return sent
 
 
+@quick_init
 @dataclass(frozen=True, slots=True)
 class _TakenIn:
     """What became of the caller's list."""
@@ -255,7 +256,7 @@ def _find_limits(state: SessionState, new: int) -> tuple[Stage, ...]:
 
     new   messages that were stored just now; those behind the last reply have arrived since it as well
     """
-    stages = select_arrival(state.settings.policy.stages)
+    stages = state.loaded.found.find_in(select_arrival, state.settings.policy.stages)
     if not stages:
         return ()
     messages, items = state.loaded.messages, state.loaded.view_items

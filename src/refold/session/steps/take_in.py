@@ -256,8 +256,8 @@ def _has_new_objects(state: SessionState, messages: list[Any], compared: _Compar
     if state.request.read:
         return False
     if compared is not None:
-        changed = [messages[fixed + at] for at in compared.places]
-        return any(map(has_objects, changed + messages[fixed + len(state.caller.said_items or ()) :]))
+        changed = [messages[fixed + at] for at in compared.places] if compared.places else []
+        return has_objects(changed + messages[fixed + len(state.caller.said_items or ()) :])
     known = [*state.loaded.system, *(state.caller.said_items or state.loaded.body)]
     new = (messages[at] for at in find_changed(known[: len(messages)], messages))
     return any(map(has_objects, new)) or any(map(has_objects, messages[len(known) :]))
@@ -308,8 +308,10 @@ def _puts_behind(wire: Format, view: SentView, place: int, rest: Sequence[Any]) 
 
 
 def _count_leading(wire: Format, messages: Sequence[Any], first: int = 0) -> int:
-    places = range(first, len(messages))
-    return next((at for at in places if not is_system(wire, messages[at])), len(messages))
+    at, end = first, len(messages)
+    while at < end and is_system(wire, messages[at]):
+        at += 1
+    return at
 
 
 def is_system(wire: Format, item: Any) -> bool:

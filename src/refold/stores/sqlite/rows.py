@@ -169,7 +169,7 @@ def parse_session_row(row: Row, written: Row | None = None) -> SessionRow:
 
 def checksum(row: Iterable[Any]) -> int:
     """Return the checksum of a row."""
-    return crc32(encode_text(repr(tuple(row))))
+    return crc32(repr(tuple(row)).encode("utf-8", "surrogatepass"))
 
 
 def line_row(session: int, line: int, parent: Place) -> Row:

@@ -356,7 +356,10 @@ class SQLiteStore:
 
 def _size(entries: Sequence[Entry]) -> int:
     """Return about how many bytes entries take."""
-    return 2 * sum([len(entry.body) + len(entry.text) for entry in entries])
+    size = 0
+    for entry in entries:
+        size += len(entry.body) + len(entry.text)
+    return 2 * size
 
 
 def _read_session(raw: RawConnection, key: bytes, written: Row | None = None) -> SessionRow | None:

@@ -44,7 +44,7 @@ def test_few_words_want_all_of_them(session):
 def test_as_many_hits_as_anybody_wants(session):
     """A database takes no number of any size, and what no log has is refused."""
     assert len(session.recall("violin", limit=10**9)) == 1
-    with pytest.raises(refold.errors.FormatError, match="limit=10+: expected a whole number"):
+    with pytest.raises(refold.errors.FormatError, match=r"limit=10+: expected a whole number"):
         session.recall("violin", limit=10**30)
 
 

@@ -2,6 +2,7 @@
 
 import random
 import sqlite3
+import tracemalloc
 
 import pytest
 from hypothesis import given
@@ -159,6 +160,16 @@ def test_a_word_has_the_stem_that_sqlite_gives_it(words):
     stems = raw.execute("SELECT term FROM vocabulary ORDER BY doc").fetchall()
     assert [stem(word) for word in words] == [term for (term,) in stems]
     raw.close()
+
+
+def test_a_run_of_many_letters_is_not_kept_when_its_index_is_gone():
+    tracemalloc.start()
+    try:
+        for number in range(20):
+            assert found(index(f"{number}{'z' * 100_000}"), f"{number}{'z' * 100_000}") == [0]
+        assert tracemalloc.get_traced_memory()[0] < 500_000
+    finally:
+        tracemalloc.stop()
 
 
 @pytest.mark.parametrize("some", [False, True])

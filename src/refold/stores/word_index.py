@@ -91,15 +91,19 @@ def split_words(text: str) -> list[str]:
     return WORD.findall(text)
 
 
-@lru_cache(maxsize=50_000)
 def stem(word: str) -> str:
-    """Strip the endings of an English word as Porter's stemmer does in FTS5, so that stores agree.
+    """Return the stem of an English word as FTS5 does, so that stores agree; other words stay as they are.
 
     >>> [stem(word) for word in ("letters", "stories", "relational", "hoping", "running", "class")]
     ['letter', 'stori', 'relat', 'hope', 'run', 'class']
     """
-    if not (_LEAST_STEMMED <= len(word) <= _MOST_STEMMED and word.isascii()):
-        return word
+    # A run of a million letters must not be kept by the cache.
+    return strip_endings(word) if _LEAST_STEMMED <= len(word) <= _MOST_STEMMED and word.isascii() else word
+
+
+@lru_cache(maxsize=50_000)
+def strip_endings(word: str) -> str:
+    """Strip the endings of a word as Porter's stemmer does."""
     if word.endswith(("sses", "ies")):
         word = word[:-2]
     elif word.endswith("s") and not word.endswith("ss"):

@@ -282,6 +282,21 @@ def test_a_store_with_an_append_of_its_own_is_asked_once_for_a_write():
     assert store.asked == 1
 
 
+def test_an_edited_question_asks_the_store_only_for_names_that_there_are():
+    asked = []
+
+    class Watched(MemoryStore):
+        def find(self, session, names):
+            asked.append(list(names))
+            return super().find(session, names)
+
+    session, history = refold.open("a", store=Watched(now=lambda: 0.0)), talk(2)
+    session.prepare(history)
+    session.prepare([*history[:-1], user("another question")])
+    assert asked
+    assert [] not in asked
+
+
 def test_who_says_much_in_an_event_loop_leaves_others_their_turn():
     async def run():
         turns = []

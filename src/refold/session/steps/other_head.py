@@ -84,11 +84,8 @@ def _find_head_of_view(state: SessionState, body: Sequence[Any]) -> list[Any]:
     """Return the first messages of a view that was sent if a list has others and its summary behind them."""
     for view in (view_to_send(state.position, state.loaded), *state.caller.sent_views.values()):
         ranges = [MessageRange(number, number) for number in range(1, HEAD + 1)]
-        head = [
-            item
-            for item, *pair in zip(view.items, view.view_items, ranges, strict=False)
-            if pair[0] == pair[1]
-        ]
+        shown = zip(view.items, view.view_items, ranges, strict=False)
+        head = [item for item, stands_for, first in shown if stands_for == first]
         same = common_length(state.wire, view.items, [*head, *body[len(head) :]])
         if (
             any(isinstance(item, Replacement) for item in view.view_items[:same])

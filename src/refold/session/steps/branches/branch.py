@@ -5,6 +5,7 @@ Folds, pins and checkpoints that only concern messages before that place are car
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 from refold import formats
@@ -153,10 +154,10 @@ def _find_elsewhere(state: SessionState, body: Sequence[Any], matched: int) -> S
         if len(ranges) > matched and None in ranges:
             matched, found = len(ranges), view
             last = view.said if complete or ranges[-1] is None else ranges[-1].last
-    places: dict[str, Place] = yield StoreCall(
-        lambda: state.log.find(state.name, [found.tip] if found else [])
-    )
-    if found is None or found.tip not in places:
+    if found is None:
+        return None
+    places: dict[str, Place] = yield StoreCall(partial(state.log.find, state.name, [found.tip]))
+    if found.tip not in places:
         return None
     base = yield from find_last_place(state, last, places[found.tip])
     return _Fork(last, body[matched:], None, is_view=True, base=base)

@@ -43,7 +43,7 @@ _LOGGER: Final = logging.getLogger("refold")
 
 
 class AsyncSession:
-    """One conversation in a store, for an event loop; the store works in threads."""
+    """One conversation in a store, for an event loop; what may wait for the store runs in threads."""
 
     def __init__(self, state: SessionState, *, owns_store: bool) -> None:
         self.state = state

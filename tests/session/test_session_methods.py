@@ -13,6 +13,7 @@ import pytest
 from talks import SUMMARY, opened, reply, talk, usage, user
 
 import refold
+from refold.core.log.entries import ROOT, make_entry
 from refold.errors import RefoldError, StoreError
 from refold.session import operations
 from refold.session.drivers import StoreCall, Wait, refuse_question, run_async, run_sync
@@ -295,6 +296,15 @@ def test_an_edited_question_asks_the_store_only_for_names_that_there_are():
     session.prepare([*history[:-1], user("another question")])
     assert asked
     assert [] not in asked
+
+
+@pytest.mark.parametrize("odd", [[1], "x", None, {"a": user("other")}, {"1": 5}])
+def test_what_is_no_edited_message_beside_a_mark_is_passed_over(odd):
+    said = make_entry("said", user("hi"), parent=ROOT, said=1, text="hi")
+    mark = make_entry("system", [], parent=said.name, said=1, about={"head": odd})
+    store = refold.open_store("memory:")
+    store.append("a", [said, mark], expect=None)
+    assert refold.open("a", store=store).view() == [user("hi")]
 
 
 def test_who_says_much_in_an_event_loop_leaves_others_their_turn():

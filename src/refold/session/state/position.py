@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple
 
+from refold.arguments import LARGEST
 from refold.core.log.entries import ROOT, Entry, to_json_text
 from refold.core.log.view import Replacement, View, extend_view, step
 from refold.core.messages.message import Message
@@ -203,12 +204,15 @@ class LogPosition:
 def read_edited(mark: Entry, before: Mapping[int, Entry]) -> Mapping[int, Entry]:
     """Return the messages that the caller has edited, by their numbers, behind a mark and those before it."""
     facts = mark.beside if mark.kind == "system" and f'"{NOW}":' in mark.about else {}
-    if NOW not in facts:
+    edited = drop_edits(facts).get(NOW)
+    if edited is None:
         return before
-    return {int(number): replace(mark, body=to_json_text(item)) for number, item in facts[NOW].items()}
+    return {int(number): replace(mark, body=to_json_text(item)) for number, item in edited.items()}
 
 
-def drop_edits(facts: Mapping[str, Any], last: int) -> dict[str, Any]:
+def drop_edits(facts: Mapping[str, Any], last: int = LARGEST) -> dict[str, Any]:
     """Return the edited messages beside a mark up to a number; on another branch others are behind it."""
-    edited = facts.get(NOW)
-    return {NOW: {word: item for word, item in edited.items() if int(word) <= last}} if edited else {}
+    if not isinstance(edited := facts.get(NOW), dict):  # a log may hold anything
+        return {}
+    kept = {word: item for word, item in edited.items() if word.isdecimal() and isinstance(item, dict)}
+    return {NOW: {word: item for word, item in kept.items() if int(word) <= last}}

@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+import time
 
 import pytest
 from talks import talk
@@ -95,6 +96,35 @@ def test_other_tasks_get_their_turns_between_short_writes():
 
     asyncio.run(run())
     assert len(turns) > 4
+
+
+def test_other_tasks_get_their_turns_between_long_flows():
+    """Beside four busy sessions a timeout would else come after 64 flows, however long each of them takes."""
+    said, waits = [], []
+
+    def count_slowly(text):
+        time.sleep(0.003)
+        return len(text)
+
+    async def take_turns():
+        while True:
+            waits.append(len(said))
+            said.clear()
+            await asyncio.sleep(0)
+
+    async def be_busy(name):
+        session = refold.aopen(name, store="memory:", window="1m", count=count_slowly)
+        for number in range(40):
+            await session.say(f"message {number} of {name}")
+            said.append(number)
+
+    async def run():
+        other = asyncio.create_task(take_turns())
+        await asyncio.gather(*[be_busy(f"task {number}") for number in range(4)])
+        other.cancel()
+
+    asyncio.run(run())
+    assert max(waits) <= 16
 
 
 def test_a_store_around_another_one_works_in_a_thread():

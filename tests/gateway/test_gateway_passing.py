@@ -241,6 +241,8 @@ def test_large_bodies_are_decoded_outside_of_the_event_loop(upstream, monkeypatc
         ("/v1/responses/resp_1", [], "/v1/responses/resp_1"),
         ("/v1/responses/compact", [], "/v1/responses/compact"),
         ("/v1/models/a%2Fb/c", [("x-api-key", "k")], "/v1/models/a%2Fb/c"),
+        ("/v1", [], "/v1"),  # the base address that SDKs are given
+        ("/anthropic", [], "/"),
         ("/api/event_logging/batch", [("anthropic-version", "v")], "/api/event_logging/batch"),
         ("//elsewhere.example/v1/messages", [("anthropic-version", "v")], "//elsewhere.example/v1/messages"),
         (

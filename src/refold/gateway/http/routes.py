@@ -81,10 +81,10 @@ def find_route(method: str, path: str, headers: Mapping[str, str]) -> Route:
     """
     named: Upstream | None = None
     for prefix, upstream in _PREFIXES.items():
-        if path.startswith(f"{prefix}/"):
+        if f"{path}/".startswith(f"{prefix}/"):
             named, path = upstream, path.removeprefix(prefix)
             break
-    versioned = path.startswith(f"{VERSION}/")
+    versioned = f"{path}/".startswith(f"{VERSION}/")
     path = path.removeprefix(VERSION) if versioned else path
     folded = _FOLDED.get(path)
     if folded is not None and named in (None, folded[0]):

@@ -52,6 +52,7 @@ def test_a_typo_is_one_line_with_a_hint(line, told):
 def test_a_path_is_no_command_and_two_slashes_say_one():
     assert not commands.is_command("/usr/bin/env is a path")
     assert not commands.is_command("//help")
+    assert commands.is_command("/ ")  # a slip, and no words for a model
     assert commands.unescape_line("//help") == "/help"
     assert commands.unescape_line("help") == "help"
 

@@ -11,7 +11,7 @@ from refold.chat.conversation import Conversation
 from refold.chat.display import Note, Table
 from refold.errors import RefoldError
 
-_LINE: Final = re.compile(r"/([A-Za-z?][\w-]*)(?:\s+(.*?))?\s*", re.DOTALL)
+_LINE: Final = re.compile(r"/([A-Za-z?][\w-]*|$)(?:\s+(.*?))?\s*", re.DOTALL)
 
 
 class Leave(Exception):

@@ -448,8 +448,7 @@ class TestPastedRuns:
         assert "ERROR: disk sda1 is full" in got
         assert estimate(got) <= limit
 
-    @pytest.mark.slow
-    @pytest.mark.parametrize("make", [shorten_request, keep_both_ends])
+    @pytest.mark.parametrize("make", [shorten_request, pytest.param(keep_both_ends, marks=pytest.mark.slow)])
     def test_words_that_need_half_of_the_room_are_cut_in_one_piece(self, make):
         text = f"{PROSE}\n{LOG}\nWhat is wrong?"
         got = make(text, 300, estimate)

@@ -327,8 +327,6 @@ def _find_item_id(fact: Fact | None) -> str:
 
 def _find_item_names(fact: Fact) -> tuple[str, ...]:
     """Return the names of an item of a plan: its id, if it has one, and its words."""
-    if fact.kind != "todo":
-        return ()
     return tuple(filter(None, (_find_item_id(fact), _plain(_ITEM_ID.sub("", fact.text)))))
 
 

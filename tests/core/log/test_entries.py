@@ -7,8 +7,8 @@ import pickle
 import re
 import tracemalloc
 from collections import OrderedDict as Ordered
+from dataclasses import dataclass, replace
 from dataclasses import fields as dataclass_fields
-from dataclasses import replace
 from http import HTTPStatus
 
 import pytest
@@ -30,7 +30,7 @@ from refold.core.log.entries import (
     make_message_entry,
     to_json_text,
 )
-from refold.core.messages.quick_init import quick_replace
+from refold.core.messages.quick_init import quick_init, quick_replace
 from refold.errors import FormatError
 
 KEYS = st.text(max_size=5)
@@ -346,6 +346,18 @@ def test_a_message_writes_its_json_again_that_was_dropped(parent, about):
         assert entry.sound
         assert quick_replace(entry) == plain
         entry.drop_json()
+
+
+def test_a_class_whose_checks_nothing_would_call_has_no_quick_constructor():
+    @dataclass(frozen=True, slots=True)
+    class Checked:
+        size: int
+
+        def __post_init__(self):
+            raise AssertionError
+
+    with pytest.raises(TypeError, match="Checked: quick_init calls no __post_init__"):
+        quick_init(Checked)
 
 
 @pytest.mark.parametrize("drops", [False, True])

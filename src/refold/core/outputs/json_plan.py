@@ -10,7 +10,6 @@ from typing import Any, Final, NamedTuple
 
 from refold.core.outputs.line_plan import SHORTEST_CUT, WORTH_A_MARKER, LinePlan, Plan, cut_line, mark_gap
 from refold.core.outputs.trouble import is_failure, plain_line
-from refold.patterns import read_pattern
 
 Keys = dict[int, frozenset[str]]
 """Keys of each object, by identity."""
@@ -39,42 +38,23 @@ FIRST_KEYS: Final = frozenset(
     }
 )
 """Keys that say what came out; they get room before the others."""
-STATE_KEYS: Final = frozenset({"error", "errors", "status", "state", "success", "ok"})
-"""Those of them, and flags, that say whether something is settled."""
 ERROR_KEYS: Final = frozenset({"error", "errors"})
-WHY_KEYS: Final = ERROR_KEYS | {"reason", "message", "msg", "detail", "status", "state"}
-"""Keys that say why one of several was not done."""
-_FAILED: Final = re.compile(r"fail|error|reject|declin|denied|refus|not[_ ]", re.IGNORECASE)
-"""With what a state begins that says that something was not done."""
-_REQUEST_FAILED: Final = read_pattern(__package__, "request_failed", re.IGNORECASE)
-"""With what the state or the code of a request begins that was not done."""
-_CODE_KEYS: Final = frozenset({"status", "state", "code", "statuscode", "status_code", "type"})
-_ABOUT_ERROR: Final = frozenset(
-    {
-        *("details", "hint", "help", "path", "timestamp", "request_id", "requestid", "trace_id", "title"),
-        *("param", "stack"),
-    }
-)
-"""Keys that stand beside an error and say more of it, or nothing."""
 NAME_ENDS: Final = ("id", "name", "number", "title", "code", "key", "path", "url")
 """Ends of the keys under which an object has its name."""
-_NAME: Final = re.compile(r"(?:^|_|[a-z](?=[A-Z]))(?i:id|name|number|title)$")
+NAME: Final = re.compile(r"(?:^|_|[a-z](?=[A-Z]))(?i:id|name|number|title)$")
 """A key under which an object has its own name, or that of what it is about."""
 MOST_NAMES: Final = 6
 """Names of a list that are told; a number stands for the others."""
 MOST_LEFT: Final = 3 * MOST_NAMES
 """Items or keys left out that a marker names: a few names of many tell nothing."""
-MOST_INNER: Final = 3
-"""Values of an object inside another one that are told."""
 _MOMENT: Final = re.compile(r"\d{4}-\d\d-\d\d")
 """A day or a point in time: every answer of an interface has some, and few are asked for."""
 _WRITE: Final = json.JSONEncoder(ensure_ascii=False).encode  # `json.dumps` makes an encoder in each call
-LEFT_OUT: Final = "[left out]"
 VALUE_CHARS: Final = 60
 """Characters of one value that is told: a name or a short phrase."""
 
 
-class _Number(str):
+class Number(str):
     """A number as it was written."""
 
     __slots__ = ()
@@ -122,73 +102,26 @@ class JsonPlan:
         """Return the shortest JSON of the value."""
         return self.render(0)
 
-    def tell(self, max_chars: int, known: str, leave_out: Callable[[str], object]) -> str:
-        """Say in a line what the value holds: its fields, and the names in its lists.
-
-        known       what is told already, such as the arguments of the call: fields do not repeat it
-        leave_out   true for a text that is not passed on
-        """
-        if isinstance(self.value, list):
-            return ": ".join(filter(None, (_count_items(self.value), _tell_list(self.value, leave_out))))
-        pieces: list[str] = []
-        left = max_chars
-        ranks = _rank_keys(self.value)
-        # The state comes first, where nothing cuts it off.
-        order = sorted(self.value, key=lambda key: -1 if key.lower() in STATE_KEYS else ranks[key])
-        for key in order:
-            item = self.value[key]
-            if left <= 0:
-                break
-            shown = _tell_field(key, item, leave_out)
-            if not shown and isinstance(item, list) and item and key.lower() not in ERROR_KEYS:
-                shown = _count_items(item)
-            if shown and f"{key}={shown}" not in known:
-                pieces.append(f"{_tell_value(key, leave_out)} {shown}")
-                left -= len(pieces[-1]) + 2
-        empty = (_tell_value(key, leave_out) for key in order if self.value[key] == [])
-        return ", ".join(pieces) or ", ".join(f"{key} none" for key in empty) or "no other values"
-
-    @property
-    def is_only_error(self) -> bool:
-        """True if the value says that something failed, and has nothing to show for it."""
-        fields, inner = self.value, self.value
-        while isinstance(inner, dict):
-            fields, inner = inner, next(iter(inner.values()), None) if len(inner) == 1 else None
-        if not isinstance(fields, dict):
-            return False
-        known = {key.lower(): item for key, item in fields.items()}
-        if known.get("iserror") is True or False in (known.get("success"), known.get("ok")):
-            return True
-        is_set = {
-            key for key, item in known.items() if (any(item) if isinstance(item, list) else _is_set(item))
-        }
-        numbers = {key for key in is_set if isinstance(known[key], _Number)}
-        errors = {key for key in is_set - numbers if key.endswith(tuple(ERROR_KEYS))}
-        states = [str(known[key]) for key in is_set & _CODE_KEYS]
-        is_failure = any(map(_REQUEST_FAILED.match, states)) if states else bool(errors)
-        says_why = bool(errors or is_set & WHY_KEYS - _CODE_KEYS)
-        return is_failure and says_why and is_set <= errors | WHY_KEYS | _CODE_KEYS | _ABOUT_ERROR
-
     def _size(self, value: Any) -> int:
-        return self.sizes.get(id(value), 0) or len(_write_scalar(value))
+        return self.sizes.get(id(value), 0) or len(write_scalar(value))
 
     def _write(self, value: Any, room: int, depth: int) -> str:
         if isinstance(value, dict):
             return self._write_object(value, room, depth)
         if isinstance(value, list):
             return self._write_list(value, room, depth)
-        text = _write_scalar(value)
-        if len(text) <= max(room, SMALLEST) or isinstance(value, _Number):
+        text = write_scalar(value)
+        if len(text) <= max(room, SMALLEST) or isinstance(value, Number):
             return text
         # One line and the markers around it must fit.
         if room > 2 * SHORTEST_CUT and (plan := self.plan_text(value)):
-            return _write_scalar(plan.render(room * len(value) // len(text)))
-        return _write_scalar(cut_line(value, max(room, SMALLEST) - 2))
+            return write_scalar(plan.render(room * len(value) // len(text)))
+        return write_scalar(cut_line(value, max(room, SMALLEST) - 2))
 
     def _write_object(self, value: dict[str, Any], room: int, depth: int) -> str:
         shares, marker = self._share(value, room, depth)
         kept = ((key, self._write(value[key], shares[key], depth + 1)) for key in value if key in shares)
-        pieces = [f"{_write_scalar(key)}:{self.gap}{written}" for key, written in kept]
+        pieces = [f"{write_scalar(key)}:{self.gap}{written}" for key, written in kept]
         if marker:
             pieces.append(f"{marker}:{self.gap}null")
         return self._join("{", pieces, "}", depth)
@@ -197,13 +130,13 @@ class JsonPlan:
         """Return the marker for keys that are left out."""
         names = ", ".join(left_out[:3])
         facts = names if len(left_out) <= 3 and len(names) <= SMALLEST else ""
-        facts = _name_some(left_out) if _has_named(value) else facts
-        return _write_scalar(mark_gap(len(left_out), "key", facts))
+        facts = _name_some(left_out) if has_named(value) else facts
+        return write_scalar(mark_gap(len(left_out), "key", facts))
 
     def _read_fields(self, value: dict[str, Any]) -> "_Fields":
         """Read what the choice among the keys of an object needs to know in any room."""
         odd, same = (kinds.get(id(value), frozenset()) for kinds in (self.odd, self.same))
-        ranks = _rank_keys(value)
+        ranks = rank_keys(value)
         odd |= {key for key, item in value.items() if id(item) in self.odd}
         keys = sorted(
             value, key=lambda key: ((key not in odd) + (ranks[key] > 0) + 2 * (key in same), ranks[key])
@@ -222,7 +155,7 @@ class JsonPlan:
         keys, ranks, sizes, least = fields
         kept: list[str] = []
         free = room - 2
-        may_be_empty = depth > 0 and _has_named(value)  # the marker names the keys
+        may_be_empty = depth > 0 and has_named(value)  # the marker names the keys
         for key in keys:
             cost = len(key) + 5 + self._gap(depth + 1) + least[key]
             if free >= cost or not (kept or may_be_empty):
@@ -266,12 +199,12 @@ class JsonPlan:
         few = items if len(items) <= MOST_LEFT else ()
         inner = [each for item in few for each in (item if isinstance(item, list) else (item,))]
         can_be_named = len(inner) <= MOST_LEFT and all(isinstance(each, dict) for each in inner)
-        names = _name_some(_find_names(inner)) if can_be_named else ""
-        marker = _write_scalar(mark_gap(len(items), "item", names))
+        names = _name_some(find_names(inner)) if can_be_named else ""
+        marker = write_scalar(mark_gap(len(items), "item", names))
         sizes = [self._size(item) for item in items]
         if sum(sizes) > WORTH_A_MARKER * len(marker):
             named[len(pieces)] = marker
-            pieces.append(marker if len(names) <= SMALLEST else _write_scalar(mark_gap(len(items), "item")))
+            pieces.append(marker if len(names) <= SMALLEST else write_scalar(mark_gap(len(items), "item")))
         else:
             pieces += [self._write(item, size, depth + 1) for item, size in zip(items, sizes, strict=True)]
 
@@ -280,7 +213,7 @@ class JsonPlan:
         kept: dict[int, int] = {}
         free, gap = room - 2, self._gap(depth + 1) + 1
         trouble = (place for place, item in enumerate(value) if _has_trouble(item))
-        texts = value if self._size(value) > room and all(map(_is_text, value)) else ()
+        texts = value if self._size(value) > room and all(map(is_text, value)) else ()
         plan = self.plan_text("\n".join(plain_line(text.replace("\n", " ")) for text in texts))
         order = islice(plan.order, MOST_TROUBLE) if isinstance(plan, LinePlan) else ()
         failed = (place for place in order if is_failure(plain_line(value[place])))
@@ -312,7 +245,7 @@ def parse_json(text: str, plan_text: PlanText = lambda _value: None) -> JsonPlan
     if text[:1] + text[-1:] not in {"{}", "[]"}:
         return None
     try:
-        value = json.loads(text, parse_float=_Number, parse_int=_Number, parse_constant=_Number)
+        value = json.loads(text, parse_float=Number, parse_int=Number, parse_constant=Number)
     except (ValueError, RecursionError):
         return None
     second = text.partition("\n")[2]
@@ -338,74 +271,20 @@ def cut_json_line(line: str, max_chars: int) -> str:
     return shorter if 0 < len(shorter) < len(line) else cut_line(line, max_chars)
 
 
-def _rank_keys(value: Mapping[str, Any]) -> dict[str, int]:
+def rank_keys(value: Mapping[str, Any]) -> dict[str, int]:
     """Rank what the fields of an object tell; objects without names in them and points in time come last."""
-    name = next((key for key, item in value.items() if _NAME.search(key) and isinstance(item, str)), "")
+    name = next((key for key, item in value.items() if NAME.search(key) and isinstance(item, str)), "")
     ranks: dict[str, int] = {}
-    has_named = _has_named(value)
+    holds_named = has_named(value)
     for key, item in value.items():
         is_moment = isinstance(item, str) and _MOMENT.match(item)
-        is_last = is_moment or (isinstance(item, dict) and not _has_named(item))
-        is_first = key == name or key.lower() in FIRST_KEYS or (has_named and _has_trouble(item))
+        is_last = is_moment or (isinstance(item, dict) and not has_named(item))
+        is_first = key == name or key.lower() in FIRST_KEYS or (holds_named and _has_trouble(item))
         ranks[key] = 0 if is_first else 1 + bool(is_last)
     return ranks
 
 
-def _tell_field(key: str, value: Any, leave_out: Callable[[str], object]) -> str:
-    """Return the value of a field in a few words; of errors the messages, as a code alone says little."""
-    if not isinstance(value, list) or not key.lower().endswith(tuple(ERROR_KEYS)):
-        return _tell_value(value, leave_out)
-    errors = list(filter(None, value))
-    said = list(dict.fromkeys(_tell_value(error, leave_out) for error in errors[:MOST_INNER]))
-    return _join_names(said, len(errors))
-
-
-def _tell_value(value: Any, leave_out: Callable[[str], object]) -> str:
-    """Return a value in a few words; "" if it is empty."""
-    if isinstance(value, list):
-        return _tell_list(value, leave_out)
-    if isinstance(value, dict):
-        if len(value) == 1 and _has_named(value):
-            return " ".join(
-                filter(None, (_tell_value(part, leave_out) for part in next(iter(value.items()))))
-            )
-        if _has_named(value):
-            return _join_names([_tell_value(key, leave_out) for key in islice(value, MOST_NAMES)], len(value))
-        order = sorted(value, key=lambda key: not key.lower().endswith(tuple(ERROR_KEYS)))
-        shown = ((key, value[key], _tell_field(key, value[key], leave_out)) for key in order)
-        # A text tells by itself what it is; a number does not.
-        words = (
-            text if _is_text(item) else f"{_tell_value(key, leave_out)} {text}"
-            for key, item, text in shown
-            if text
-        )
-        return " ".join(islice(words, MOST_INNER))
-    text = "" if value is None else value if isinstance(value, str) else _write_scalar(value)
-    # The whole of it is judged: an order that is cut off is one all the same.
-    text = LEFT_OUT if leave_out(text) else text
-    return " ".join(text[: 4 * VALUE_CHARS].split())[:VALUE_CHARS]
-
-
-def _tell_list(values: list[Any], leave_out: Callable[[str], object]) -> str:
-    """Return a list by the names of its objects, or by its values; "" if they have none."""
-    inner = [item for value in values for item in (value if isinstance(value, list) else (value,))]
-    objects = [item for item in inner if isinstance(item, dict)]
-    named = inner if len(objects) < len(inner) else _find_names(objects)
-    names = _join_names([_tell_value(item, leave_out) for item in named[:MOST_NAMES]], len(named))
-    if not (failed := [item for item in objects if _has_failed(item)]):
-        return names
-    said = [
-        {key: item[key] for key in item if _NAME.search(key) or key.lower() in WHY_KEYS} for item in failed
-    ]
-    why = _join_names([_tell_value(item, leave_out) for item in said[:MOST_INNER]], len(failed))
-    return ", ".join(filter(None, (f"{len(failed)} failed ({why})", names)))
-
-
-def _count_items(values: list[Any]) -> str:
-    return f"{len(values)} item{'' if len(values) == 1 else 's'}"
-
-
-def _find_names(items: Sequence[dict[str, Any]]) -> list[str]:
+def find_names(items: Sequence[dict[str, Any]]) -> list[str]:
     """Return the names of objects: the values of a key that each of them has, and hardly two the same."""
     columns = {
         key: [item[key] for item in items]
@@ -417,7 +296,7 @@ def _find_names(items: Sequence[dict[str, Any]]) -> list[str]:
     return [] if key is None else list(dict.fromkeys(columns[key]))
 
 
-def _has_named(value: Mapping[str, Any]) -> bool:
+def has_named(value: Mapping[str, Any]) -> bool:
     """True if the keys of an object are the names of others."""
     return all(isinstance(item, dict) for item in value.values())
 
@@ -431,25 +310,20 @@ def _name_some(names: Sequence[str]) -> str:
     return text if len(shown) * MOST_LEFT >= len(names) * MOST_NAMES and "]" not in text else ""
 
 
-def _join_names(names: Sequence[str], count: int) -> str:
-    shown = ", ".join(filter(None, names))
-    return shown + (f" and {count - len(names)} more" if shown and count > len(names) else "")
-
-
 def _measure(value: Any, indent: int, depth: int, sizes: dict[int, int], compared: tuple[Keys, Keys]) -> int:
     """Note the size of each list and object below a value; return its own.
 
     compared   get the odd keys of the objects in lists, and those under which all have the same value
     """
     if not isinstance(value, dict | list):
-        return len(_write_scalar(value))
+        return len(write_scalar(value))
     items = value.values() if isinstance(value, dict) else value
     inner = [_measure(item, indent, depth + 1, sizes, compared) for item in items]
-    if isinstance(value, list) or _has_named(value):
+    if isinstance(value, list) or has_named(value):
         objects = [item for item in items if isinstance(item, dict)]
         for kinds, found in zip(compared, _compare_objects(objects), strict=True):
             kinds.update(found)
-    keys = sum(len(_write_scalar(key)) + 2 for key in value) if isinstance(value, dict) else 0
+    keys = sum(len(write_scalar(key)) + 2 for key in value) if isinstance(value, dict) else 0
     sizes[id(value)] = 2 + keys + sum(inner) + len(inner) * (2 + indent * depth) + indent * (depth - 1)
     return sizes[id(value)]
 
@@ -485,30 +359,23 @@ def _compare_objects(items: Sequence[dict[str, Any]]) -> tuple[Keys, Keys]:
 def _has_trouble(item: Any) -> bool:
     """True if a field of an object tells of trouble."""
     return isinstance(item, dict) and any(
-        _is_set(value)
+        is_set(value)
         if key.lower() in ERROR_KEYS
-        else _is_text(value) and key.lower() in FIRST_KEYS and is_failure(value[:200].upper())
+        else is_text(value) and key.lower() in FIRST_KEYS and is_failure(value[:200].upper())
         for key, value in item.items()
     )
 
 
-def _has_failed(item: Mapping[str, Any]) -> bool:
-    """True if a state of an object says that it was not done."""
-    states = [(key.lower(), value) for key, value in item.items() if key.lower() in STATE_KEYS]
-    return any(
-        _is_set(value) if key in ERROR_KEYS else value is False or (_is_text(value) and _FAILED.match(value))
-        for key, value in states
-    )
-
-
-def _is_set(value: Any) -> bool:
+def is_set(value: Any) -> bool:
     """True for what tells something under the key of an error."""
     return bool(value) and value != "0"
 
 
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str) and not isinstance(value, _Number)
+def is_text(value: Any) -> bool:
+    """True for a text; a number is kept as it was written, and is none."""
+    return isinstance(value, str) and not isinstance(value, Number)
 
 
-def _write_scalar(value: Any) -> str:
-    return str(value) if isinstance(value, _Number) else _WRITE(value)
+def write_scalar(value: Any) -> str:
+    """Return a value without others inside as JSON."""
+    return str(value) if isinstance(value, Number) else _WRITE(value)

@@ -11,7 +11,8 @@ from refold.core.messages.file_operations import is_denial
 from refold.core.messages.message import Opaque, Text, ToolResult, json_text
 from refold.core.messages.text_cutting import cut_words
 from refold.core.outputs.actions import judge_action, shows_content
-from refold.core.outputs.json_plan import STATE_KEYS, JsonPlan, parse_json
+from refold.core.outputs.json_outcome import STATE_KEYS, is_only_error, tell_json
+from refold.core.outputs.json_plan import JsonPlan, parse_json
 from refold.core.outputs.kinds import Kind, drop_numbers, recognise_kind
 from refold.core.outputs.line_plan import count_lines
 from refold.core.outputs.rank_code import find_first_signature, is_numbered
@@ -140,7 +141,7 @@ def read_outcome(
     if not lines:
         return ActionOutcome(f"{state if is_bad else 'ok'}, no output", is_bad)
     plan = None if kind == "tests" else parse_json(_write_fields(lines, kind) or printed.content)
-    said = plan.tell(limit_chars, action, leave_out) if plan else ""
+    said = tell_json(plan.value, limit_chars, action, leave_out) if plan else ""
     is_bad = is_bad or (not code and _is_refused(plan, said, printed, action))
     trouble = printed.trouble if not plan else said if is_bad else ""
     said = said or _describe_lines(printed, trouble, limit_chars, leave_out, is_bad=is_bad)
@@ -190,7 +191,11 @@ def _is_refused(plan: JsonPlan | None, said: str, printed: _Printed, action: str
     if plan:
         texts = list(plan.value.values()) if isinstance(plan.value, dict) else []
         says_so = len(texts) == 1 and isinstance(texts[0], str) and is_denial(texts[0])
-        return says_so or plan.is_only_error or (is_change and _tells_refusal(_REFUSED_DATA, said, action))
+        return (
+            says_so
+            or is_only_error(plan.value)
+            or (is_change and _tells_refusal(_REFUSED_DATA, said, action))
+        )
     lines, trouble = printed.lines, printed.trouble
     if printed.kind not in _RUNS | {"prose"}:
         return False

@@ -142,6 +142,20 @@ class TestWhen:
         budget = refold.measure([], window=WINDOW, prompt="x" * fixed, count=len)
         assert budget.trigger_tokens == line
 
+    @pytest.mark.parametrize(
+        ("fixed", "room"),
+        [(12_500, ROOM), (14_000, 16_000), (ROOM, 16_667), (18_500, 19_000), (19_900, 19_934)],
+    )
+    def test_the_fixed_part_limits_the_reserve(self, fixed, room):
+        """The answer has at most two thirds of what system prompt and tools leave of the window."""
+        system, policy = "x" * fixed, presets.get("refold", max_output=5_000)
+        budget = refold.measure([], window=WINDOW, system=system, count=len)
+        assert (budget.room, budget.reserve) == (room, WINDOW - room)
+        in_list = [{"role": "system", "content": system}]
+        assert refold.measure(in_list, window=WINDOW, count=len).room == pytest.approx(room, abs=10)
+        assert refold.measure([], window=WINDOW, system=system, count=len, policy=policy).room == ROOM
+        assert refold.measure([], window=WINDOW, prompt=system, count=len).room == ROOM
+
     @pytest.mark.parametrize(("used", "fires"), [(199_999, False), (200_000, True)])
     def test_cap_on_large_windows(self, used, fires):
         """A window of a million is not filled before it is folded."""

@@ -68,10 +68,13 @@ class Talk:
 
 @pytest.mark.few_values(2)
 @pytest.mark.parametrize("in_list", [False, True], ids=["system=", "in the list"])
-@pytest.mark.parametrize("share", [0.75, 0.85, 0.92])
+@pytest.mark.parametrize("share", [0.75, 0.85, 0.92, 1.1])
 @pytest.mark.filterwarnings("ignore::refold.RefoldWarning")
 def test_folds_have_four_turns_between_them(share, in_list):
-    """The request fits in every turn; the first and the last words of the user stay."""
+    """The request fits in every turn; the first and the last words of the user stay.
+
+    Also where system prompt and tools take all that an answer of the usual length leaves of the window.
+    """
     talk = Talk(share, in_list=in_list).go()
     assert talk.gaps
     assert min(talk.gaps[1:]) >= 4
@@ -85,9 +88,28 @@ def test_turns_that_are_too_large_are_folded_as_often_as_they_need():
     assert min(talk.gaps[1:]) >= 2
 
 
+@pytest.mark.parametrize(("counts", "share"), [(0.8, 1.15), (1.25, 0.75), (1.4, 0.65)])
+@pytest.mark.filterwarnings("ignore::refold.RefoldWarning")
+def test_what_the_provider_counts_says_how_crowded_it_is(counts, share):
+    """Where it counts less than we do, a fold is no hopeless case; where it counts more, folds wait as well."""
+    session, history, folds = refold.open("crowded", window=WINDOW, store="memory:"), [], 0
+    system = rules(share)
+    for turn in range(TURNS):
+        history.append(user(f"Step {turn}: go on with the next file." if turn else TASK))
+        ready = session.prepare(history, system=system, tools=TOOLS)
+        folds += bool(ready.fold)
+        size = refold.measure(ready.messages, system=system, tools=TOOLS, window=WINDOW).used
+        done = {"role": "assistant", "content": f"Done with file {turn}, and the tests of it passed. " * 4}
+        usage = {"prompt_tokens": int(size * counts), "completion_tokens": 60}
+        assert usage["prompt_tokens"] < WINDOW
+        session.observe({"choices": [{"message": done}], "usage": usage})
+        history.append(done)
+    assert 1 <= folds <= TURNS // 4
+
+
 @pytest.mark.filterwarnings("ignore::refold.RefoldWarning")
 def test_a_fold_that_waits_says_so():
-    talk = Talk(0.85, words=30).go(few_or_all(70, 130))
+    talk = Talk(0.92, words=30).go(few_or_all(70, 130))
     reasons = [ready.outcome.reason for ready in talk.ready if not ready.fold]
     waiting = [reason for reason in reasons if reason.startswith("not now: the last fold was ")]
     assert any(reason.endswith(" ago, and the context still fits") for reason in waiting)

@@ -105,15 +105,16 @@ def read_conversation(messages: Sequence[Any], options: MeasureOptions | None = 
     messages, parsed = _read_messages(policy, wire, messages)
     given = None if options.window is None else parse_window(options.window)
     window = choose_window(policy.window, options.model, given)
-    reserve = policy.reserve.tokens(window.tokens, policy.output, window.output_tokens)
-    room, guessed = window.usable(reserve), sum(map(count_guessed, parsed))
-    counter = choose_counter(policy, options.model, options.count).bound_guesses(guessed, room)
+    counter, guessed = choose_counter(policy, options.model, options.count), sum(map(count_guessed, parsed))
+    counter = counter.bound_guesses(guessed, policy.find_room(window)[1])
     visible = [counter.visible(message) for message in parsed]
     sizes = count_read(parsed, tuple(map(counter.count_with_text, parsed, visible)))
     usage, used = _read_usage(options.usage), None
     breakdown = _break_down(counter, sizes, options, usage)
     if usage is not None:
         used = estimate_used(usage, parsed, sizes, breakdown, counter=counter, learns=policy.learns)
+    system = counter.tokens(sum(sizes[: count_system_messages(parsed)]))
+    reserve, room = policy.find_room(window, breakdown, system, used)
     budget = make_budget(
         breakdown,
         window=window.tokens,
@@ -121,7 +122,7 @@ def read_conversation(messages: Sequence[Any], options: MeasureOptions | None = 
         room=room,
         trigger=policy.trigger,
         levels=policy.levels,
-        system_messages=counter.tokens(sum(sizes[: count_system_messages(parsed)])),
+        system_messages=system,
         messages=len(parsed),
         characters=sum(map(len, visible)),
         used=used,

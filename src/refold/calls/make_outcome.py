@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from refold.calls.conversation import Conversation
 from refold.calls.outcome import Outcome, Receipt
-from refold.core.compaction.budget import Budget
+from refold.core.compaction.budget import Budget, count_as_reported
 from refold.core.compaction.guards import find_guarded
 from refold.core.compaction.pipeline import Report, Result
 from refold.core.compaction.policy import Policy
@@ -190,12 +190,14 @@ def explain_hopeless(conversation: Conversation) -> str:
     guards = policy.guards & {"system"}
     kept = find_guarded(conversation.messages, conversation.sizes, guards, index=conversation.index)
     system = conversation.counter.tokens(sum(conversation.sizes[index] for index in kept))
-    fixed = budget.breakdown.fixed + system
+    parts, stays = budget.breakdown, budget.breakdown.fixed + system
+    # Where a provider counts less than we do, there is more room.
+    fixed = count_as_reported(stays, parts.total, budget.used, stays)
     if fixed < budget.room or (fixed == budget.room and len(kept) == len(conversation.messages)):
         return ""
-    parts = {name: getattr(budget.breakdown, name) for name in _PART_NAMES}
-    parts["system"] += system
-    largest = max(parts, key=lambda name: parts[name])
+    sizes = {name: getattr(parts, name) for name in _PART_NAMES}
+    sizes["system"] += system
+    largest = max(sizes, key=lambda name: sizes[name])
     what = f"system prompt, tools, prompt and files alone have {fixed:,} tokens for a room of {budget.room:,}"
-    part = f"{_PART_NAMES[largest]} ({parts[largest]:,} tokens)"
+    part = f"{_PART_NAMES[largest]} ({sizes[largest]:,} tokens)"
     return f"{what}; shorten the largest part, {part}, or use a larger window"

@@ -99,9 +99,8 @@ class Scope:
         if key not in self._windows:  # a model that nobody knows is warned of once
             self._windows[key] = policy.window(stored.model or None)
         window, given = self._windows[key], self.options.window or stored.note.window
-        tokens = given or window.tokens
-        reserve = policy.reserve.tokens(tokens, policy.output, window.output_tokens)
-        return tokens, max(1, tokens - reserve if given else window.usable(reserve))
+        window = window.resize(given, "given") if given else window
+        return window.tokens, max(1, policy.find_room(window)[1])
 
     def _find_options(self, name: Any) -> dict[str, Any]:
         stored = self.read(str(name))

@@ -57,7 +57,7 @@ def refold(
         counter=default_counter(None),
         counters=default_counter,
         window=partial(lookup, fallback=unknown_window),
-        reserve=Reserve(fraction=reserve_fraction, most=reserve_tokens, by_model=True),
+        reserve=Reserve(fraction=reserve_fraction, most=reserve_tokens, by_model=True, by_fixed=True),
         output=max_output,
         trigger=Trigger(fraction=trigger_fraction, cap=trigger_tokens, history=history_tokens, of_free=True),
         target=Target(

@@ -46,6 +46,25 @@ def test_what_was_asked_for_leaves_at_least_one_token_of_room():
     assert Reserve().tokens(100, 5_000) == 99
 
 
+@pytest.mark.parametrize(
+    ("fixed", "reserve"),
+    [(0, 8_000), (20_000, 8_000), (23_000, 6_000), (31_000, 666), (31_999, 0), (32_000, 0), (32_001, 8_000)],
+)
+def test_the_answer_has_a_share_of_what_the_fixed_part_leaves(fixed, reserve):
+    """There is always room behind a fixed part that is within the window."""
+    limited = Reserve(fraction=0.25, by_fixed=True)
+    assert limited.tokens(32_000, fixed=fixed) == reserve
+    assert limited.tokens(32_000, 6_000, fixed=fixed) == 6_000
+    assert Reserve(fraction=0.25).tokens(32_000, fixed=fixed) == 8_000
+
+
+def test_the_room_behind_the_fixed_part_falls_step_by_step():
+    limited = Reserve(fraction=0.25, by_fixed=True)
+    rooms = [32_000 - limited.tokens(32_000, fixed=fixed) - fixed for fixed in range(32_000)]
+    assert rooms == sorted(rooms, reverse=True)
+    assert rooms[-1] == 1
+
+
 def test_what_was_asked_for_is_never_negative_and_wins_over_the_fraction():
     assert Reserve(fraction=0.5).tokens(100, -5) == 0
     assert Reserve(fraction=0.5).tokens(100, 0) == 0
@@ -263,23 +282,36 @@ def test_a_budget_says_where_its_numbers_come_from_by_default():
 
 
 @pytest.mark.parametrize(
-    ("fixed", "system", "line"),
+    ("fixed", "stays", "line"),
     [
         (0, 0, 850),
-        (500, 0, 850),
+        (500, 500, 850),
         (0, 500, 850),
-        (501, 0, 926),
-        (400, 400, 970),
-        (1_000, 0, 850),
-        (900, 200, 850),
+        (501, 501, 926),
+        (400, 800, 970),
+        (400, 400, 850),
+        (1_000, 1_000, 850),
+        (900, 1_100, 850),
     ],
 )
-def test_a_fixed_part_that_takes_most_of_the_room_moves_the_trigger(fixed, system, line):
+def test_a_fixed_part_that_takes_most_of_the_room_moves_the_trigger(fixed, stays, line):
     """Else the target would lie above the trigger, and every turn would fold; what is hopeless stays so."""
     trigger = Trigger(fraction=0.85, of_free=True)
-    assert math.ceil(trigger.line(1_000, fixed, system)) == line
-    assert Trigger(fraction=0.85).line(1_000, fixed, system) == 850
-    assert Trigger(cap=500, of_free=True).line(1_000, fixed, system) == 500
+    assert math.ceil(trigger.line(1_000, fixed, stays)) == line
+    assert Trigger(fraction=0.85).line(1_000, fixed, stays) == 850
+    assert Trigger(cap=500, of_free=True).line(1_000, fixed, stays) == 500
+
+
+@pytest.mark.parametrize(
+    ("used", "line"), [(None, 940), (800, 940), (1_000, 963), (600, 850), (1_100, 974), (1_400, 940)]
+)
+def test_a_report_tells_what_the_fixed_part_takes(used, line):
+    """600 of 800 tokens are fixed; where a surplus would let them fill the room, it need not lie in them."""
+    trigger, parts = Trigger(fraction=0.85, of_free=True), Breakdown(system=600, history=200)
+    budget = make_budget(
+        parts, window=1_000, reserve=0, used=used, trigger=trigger, levels=Levels(), system_messages=0
+    )
+    assert budget.trigger_tokens == line
 
 
 # -- what a refusal for size proves ------------------------------------------------------------------------

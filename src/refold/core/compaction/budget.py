@@ -16,6 +16,10 @@ CROWDED: Final = 0.70
 target would lie above the trigger from two thirds on, and every turn would fold. Lower warns people who have
 room; higher lets them fold at every second turn."""
 
+ANSWER_SHARE: Final = 2 / 3
+"""The most that an answer has of what the fixed part leaves of the window. Without it a fixed part of three
+quarters of a window leaves no room, and nothing is folded before the provider refuses. Lower would change
+sessions that have room (this one begins at 83 % fixed); higher cuts the user's newest message sooner."""
 BESIDE_REQUEST: Final = 0.25
 """Share of a goal that is left beside the user's last message: a quarter holds the rules and a short tail."""
 ROOMY: Final = 0.8
@@ -43,7 +47,12 @@ class Reserve:
     by_model: bool = False
     """Never leave more free than the model's longest answer."""
 
-    def tokens(self, window: int, asked: int | None = None, longest: int | None = None) -> int:
+    by_fixed: bool = False
+    """Never leave more free than `ANSWER_SHARE` of what the fixed part leaves."""
+
+    def tokens(
+        self, window: int, asked: int | None = None, longest: int | None = None, fixed: int = 0
+    ) -> int:
         """Return the tokens to leave free; a number that the caller asked for wins."""
         if asked is not None:
             return max(0, min(asked, window - 1))
@@ -51,6 +60,8 @@ class Reserve:
         for limit in (self.most, longest if self.by_model else None):
             if limit is not None and limit < free:
                 free = limit
+        if self.by_fixed and free > (most := math.floor((window - fixed) * ANSWER_SHARE)) >= 0:
+            return most
         return free
 
 
@@ -89,16 +100,15 @@ class Trigger:
     """True if compaction never starts by itself, but runs whenever it is called."""
     enabled: bool = True
 
-    def line(self, room: int, fixed: int = 0, system: int = 0) -> float | None:
+    def line(self, room: int, fixed: int = 0, stays: int = 0) -> float | None:
         """Return the tokens at which compaction starts, None for never.
 
-        fixed    tokens that are no history
-        system   tokens of system messages in the history
+        fixed   tokens that are no history
+        stays   the same with system messages in the history, as the provider counts them
         """
         if not self.enabled:
             return None
         share = None if self.fraction is None else room * self.fraction
-        stays = fixed + system
         if self.fraction is not None and self.of_free and room * HALF_FULL < stays < room:
             share = stays + (room - stays) * self.fraction
         if share is not None and self.whole:
@@ -171,6 +181,11 @@ class Breakdown:
         """Tokens of the parts that compaction cannot shrink."""
         return self.system + self.prompt + self.tools + self.files
 
+    @property
+    def standing(self) -> int:
+        """Tokens of the parts that every request has."""
+        return self.system + self.tools + self.files
+
     def with_unlisted(self, unlisted: int) -> "Breakdown":
         """Return the parts with so many tokens that are unlisted."""
         return quick_replace(self, unlisted=unlisted)
@@ -179,6 +194,9 @@ class Breakdown:
         """Return the parts by name; they add up to the used tokens. Without a report none is unlisted."""
         parts = asdict(self)
         return parts if self.unlisted else {name: size for name, size in parts.items() if name != "unlisted"}
+
+
+NO_PARTS: Final = Breakdown()
 
 
 @quick_init
@@ -240,7 +258,8 @@ def make_budget(
     total = fixed + breakdown.history
     used = total if used is None else used
     ratio = used / room
-    line = trigger.line(room, fixed, system_messages)
+    stays = count_as_reported(fixed + system_messages, total, used, room)
+    line = trigger.line(room, fixed, stays)
     return Budget(
         window=window,
         reserve=reserve,
@@ -256,6 +275,15 @@ def make_budget(
         window_source=window_source,
         trigger_tokens=None if line is None else math.ceil(line),
     )
+
+
+def count_as_reported(tokens: int, total: int, used: int | None, most: int) -> int:
+    """Return what fixed parts have where the provider counts `used` tokens and we count `total`.
+
+    A surplus need not lie in them: if that would fill `most`, they are taken as we count them.
+    """
+    counted = tokens * used // total if used and total else tokens
+    return counted if counted < most else tokens
 
 
 def count_fitting_tokens(budget: Budget, system: int = 0) -> int:

@@ -4,7 +4,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from refold.core.compaction.budget import Levels, Reserve, Target, Trigger
+from refold.core.compaction.budget import (
+    NO_PARTS,
+    Breakdown,
+    Levels,
+    Reserve,
+    Target,
+    Trigger,
+    count_as_reported,
+)
 from refold.core.messages.repair import MISSING, MissingTexts, Orphans
 from refold.core.messages.short_repr import short_repr
 from refold.core.models.windows import Window
@@ -69,6 +77,19 @@ class Policy:
     """Gives the messages of a caller's list that the model sees, where a system keeps hidden ones in it."""
 
     __repr__ = short_repr
+
+    def find_room(
+        self, window: Window, parts: Breakdown = NO_PARTS, system: int = 0, used: int | None = None
+    ) -> tuple[int, int]:
+        """Return the tokens that are left free for the answer, and those that may go in.
+
+        parts    what fills the context
+        system   tokens of system messages in the history
+        used     tokens of the whole context, as the provider counts them
+        """
+        fixed = count_as_reported(parts.standing + system, parts.total, used, window.tokens)
+        reserve = self.reserve.tokens(window.tokens, self.output, window.output_tokens, fixed)
+        return reserve, window.usable(reserve)
 
     @property
     def begins_at_checkpoint(self) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from refold.calls.conversation import Conversation, add_since
-from refold.core.compaction.budget import CROWDED, Breakdown, Budget, make_budget
+from refold.core.compaction.budget import CROWDED, Breakdown, Budget, count_as_reported, make_budget
 from refold.core.models.windows import Window, choose_window
 from refold.core.overflow import learned_windows
 from refold.core.overflow.detect import OverflowInfo
@@ -82,13 +82,13 @@ def find_window(state: SessionState) -> SessionFlow[Window]:
 def measure_context(state: SessionState, window: Window, request: RequestContext) -> Budget:
     """Return how full the context is; this takes the same time however long the history is."""
     loaded, policy = state.loaded, state.settings.policy
-    reserve = policy.reserve.tokens(window.tokens, policy.output, window.output_tokens)
-    room = window.usable(reserve)
     if loaded.sums.guessed:
+        _, room = policy.find_room(window)
         counter, has_report = state.counter(), find_report(state) is not None
         loaded.count_guesses(counter if has_report else counter.bound_guesses(loaded.sums.guessed, room))
-    breakdown = request.breakdown(loaded.counter, loaded.tokens)
+    breakdown, system = request.breakdown(loaded.counter, loaded.tokens), loaded.system_tokens
     used, source = _estimate_used(state, breakdown)
+    reserve, room = policy.find_room(window, breakdown, system, used)
     return make_budget(
         breakdown,
         window=window.tokens,
@@ -96,7 +96,7 @@ def measure_context(state: SessionState, window: Window, request: RequestContext
         room=room,
         trigger=policy.trigger,
         levels=policy.levels,
-        system_messages=loaded.system_tokens,
+        system_messages=system,
         messages=len(loaded.messages),
         characters=loaded.sums.characters,
         used=used,
@@ -236,9 +236,12 @@ def is_crowded(state: SessionState, budget: Budget) -> bool:
 
 
 def find_fixed_tokens(state: SessionState, budget: Budget) -> int:
-    """Return the tokens of system prompt, tools and files, system messages in the history included."""
-    parts = budget.breakdown
-    return parts.system + parts.tools + parts.files + state.loaded.system_tokens
+    """Return the tokens of system prompt, tools and files, system messages in the history included.
+
+    They are counted as the provider does, as far as it has told.
+    """
+    parts, used = budget.breakdown, budget.used
+    return count_as_reported(parts.standing + state.loaded.system_tokens, parts.total, used, budget.window)
 
 
 def warn_of_crowding(state: SessionState, budget: Budget) -> None:

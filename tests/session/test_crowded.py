@@ -107,6 +107,25 @@ def test_what_the_provider_counts_says_how_crowded_it_is(counts, share):
     assert 1 <= folds <= TURNS // 4
 
 
+@pytest.mark.parametrize(("window", "counts"), [(32_768, 1.5), (4_096, 1.3)])
+@pytest.mark.filterwarnings("ignore::refold.RefoldWarning")
+def test_what_the_provider_counts_limits_what_stays(window, counts):
+    """The system prompt takes 95 % of the window by its count: the user's older words must leave, too."""
+    session, history = refold.open("crowded", window=window, store="memory:"), []
+    system = "rule " * int(0.95 * window / counts * 5_000 / refold.count("rule " * 5_000))
+    for turn in range(80):
+        history.append(user(f"Step {turn}: " + f"file {turn} is next, then the tests. " * 3))
+        ready = session.prepare(history, system=system)
+        size = int(refold.measure(ready.messages, system=system, window=window).used * counts)
+        assert size <= window
+        assert f"Step {turn}:" in ready.messages[-1]["content"]
+        done = {"role": "assistant", "content": f"Done with file {turn}, and the tests of it passed. " * 2}
+        session.observe(
+            {"choices": [{"message": done}], "usage": {"prompt_tokens": size, "completion_tokens": 30}}
+        )
+        history.append(done)
+
+
 @pytest.mark.filterwarnings("ignore::refold.RefoldWarning")
 def test_a_fold_that_waits_says_so():
     talk = Talk(0.92, words=30).go(few_or_all(70, 130))

@@ -201,8 +201,8 @@ def _count_user_words(conversation: Conversation, asked: int | None) -> int:
 
     asked   tokens that somebody asked for; then no more than that share of them
     """
-    budget, policy = conversation.budget, conversation.policy
-    free = max(0, budget.room - budget.breakdown.fixed - _system_tokens(conversation))
+    policy, system = conversation.policy, _system_tokens(conversation)
+    free = max(0, count_fitting_tokens(conversation.budget, system) - system)
     least = free if asked is None else min(free, asked)
     return min(policy.user_words, floor(least * policy.user_words_fraction))
 

@@ -287,8 +287,9 @@ def _find_failure(outcome: Outcome, trigger: str, cap: str) -> str:
     # 256 tokens are about one long message; in a tiny window a fiftieth of it is enough.
     least = max(LEAST_SAVED * outcome.tokens_before, min(256, outcome.budget.window / 50))
     budget = outcome.budget
-    # A fold that brings the context into the room is made, however little it saves.
+    # A fold that brings the context into the room, or into the window at least, is made for any saving.
     helps = outcome.fits and (outcome.met_target or budget.used > budget.room)
+    helps = helps or outcome.used_after <= budget.window < budget.used
     if trigger != "forced" and not helps and outcome.tokens_saved < least:
         return f"it would save too little; {outcome.reason}"
     return ""

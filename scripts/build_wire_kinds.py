@@ -144,8 +144,9 @@ def read_anthropic() -> dict[str, Any]:
 
 
 def read_responses() -> dict[str, Any]:
-    """Read the items of OpenAI Responses."""
-    return {"kinds": kinds_of(import_module("openai.types.responses").ResponseInputItemParam)}
+    """Read the items of OpenAI Responses, those of its beta too."""
+    beta = kinds_of(import_module("openai.types.beta").BetaResponseInputItemParam)
+    return {"kinds": beta | kinds_of(import_module("openai.types.responses").ResponseInputItemParam)}
 
 
 def read_openai() -> dict[str, Any]:

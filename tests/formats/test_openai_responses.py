@@ -1,6 +1,7 @@
 """OpenAI Responses items: what is read, how touched items are written, what would be refused."""
 
 import base64
+import json
 from dataclasses import replace
 
 import pytest
@@ -359,14 +360,7 @@ class TestBuilt:
         assert render([read, ours])[1] == answer
         assert FORMAT.check(parse(render([read, ours]))) == []
 
-    def test_a_call_of_ours_has_the_type_that_fits_its_result(self):
-        read = one(BY_TYPE["custom_tool_call_output"])
-        assert render([Message("assistant", (ToolCall("c3", "sh", "note"),)), read])[0] == {
-            "type": "custom_tool_call",
-            "call_id": "c3",
-            "name": "sh",
-            "input": "note",
-        }
+    def test_a_result_of_ours_is_written_as_its_type_wants(self):
         patched = ToolResult("x", (Text("ok"),), extra={"type": "apply_patch_call_output"})
         assert render([Message("tool", (patched,))]) == [
             {"type": "apply_patch_call_output", "call_id": "x", "status": "completed", "output": "ok"}
@@ -579,11 +573,137 @@ class TestNewerItems:
             {"type": "tool_search_output", "call_id": "s1", "tools": []},
             user,
         ]
-        stray = refold.repair([user, TOOLS], "responses").messages
-        assert stray[1]["type"] == "tool_search_call"
         (fine,) = FORMAT.parse([{**PROGRAM, "call_id": "c9"}])
         answer = Message("tool", (ToolResult("c9", (Text("x"),)),))
         assert FORMAT.render([fine, answer])[1]["status"] == "completed"
+
+    @pytest.mark.parametrize(
+        ("output", "call"),
+        [
+            (
+                {"type": "custom_tool_call_output", "output": "ok"},
+                {"type": "custom_tool_call", "name": "tool"},
+            ),
+            ({"type": "tool_search_output", "tools": []}, {"type": "tool_search_call"}),
+        ],
+    )
+    def test_a_stray_output_gets_a_call_of_its_kind(self, output, call):
+        user, stray = {"role": "user", "content": "go on"}, {**output, "call_id": "c1"}
+        mended = refold.repair([user, stray], "responses").messages
+        note = {"note": "[Tool call for tool - conversation was compacted]"}
+        asked = {"input": json.dumps(note)} if "name" in call else {"arguments": note}
+        assert mended == [user, {**call, "call_id": "c1", **asked}, stray]
+        session = refold.open("stray", store="memory:", window="100k", format="responses")
+        assert [item.get("type") for item in session.prepare([user, stray]).messages[1:]] == [
+            call["type"],
+            output["type"],
+        ]
+
+    @pytest.mark.parametrize(
+        ("output", "words"),
+        [
+            ({"type": "program_output", "id": "o", "result": "out", "status": "completed"}, "out"),
+            ({"type": "local_shell_call_output", "id": "o", "output": "out"}, "out"),
+            (
+                {
+                    "type": "shell_call_output",
+                    "output": [{"stdout": "out", "stderr": "err", "outcome": {"type": "timeout"}}],
+                },
+                "out\nerr",
+            ),
+            (
+                {"type": "apply_patch_call_output", "status": "failed", "output": "no such file"},
+                "no such file",
+            ),
+            (
+                {
+                    "type": "multi_agent_call_output",
+                    "action": "wait_agent",
+                    "output": [{"type": "output_text", "text": "out"}],
+                },
+                "out",
+            ),
+            ({"type": "crystal_call_output", "output": [{"type": "facet", "note": "out"}]}, ""),
+        ],
+    )
+    def test_a_stray_output_whose_call_nobody_can_make_up_becomes_a_plain_one(self, output, words):
+        """A screenshot without its click is refused, and so is a made-up click."""
+        user, stray = {"role": "user", "content": "go on"}, {**output, "call_id": "c1"}
+        plain = {"type": "function_call_output", "call_id": "c1", "output": words}
+        mended = refold.repair([user, stray, user], "responses").messages
+        assert [mended[1]["type"], mended[2], mended[3]] == ["function_call", plain, user]
+        session = refold.open("stray", store="memory:", window="100k", format="responses")
+        sent = session.prepare([user, stray, user]).messages
+        assert [sent[1]["type"], sent[2], sent[3]] == ["function_call", plain, user]
+        assert session.original("#2") == [stray]
+
+    def test_the_image_of_a_stray_screenshot_stays(self):
+        image = "data:image/png;base64,aGk="
+        stray = {
+            "type": "computer_call_output",
+            "call_id": "c1",
+            "output": {"type": "computer_screenshot", "image_url": image},
+        }
+        mended = refold.repair([{"role": "user", "content": "go on"}, stray], "responses").messages
+        assert mended[2] == {
+            "type": "function_call_output",
+            "call_id": "c1",
+            "output": [{"type": "input_image", "image_url": image}],
+        }
+
+    def test_what_agents_say_to_each_other_is_counted_and_shortened_in_its_form(self):
+        words = "The parser fails on empty lines, see src/parse.py. " * 200
+        agent = {"agent": {"agent_name": "scout"}}
+        call = {
+            "type": "multi_agent_call",
+            "action": "wait_agent",
+            "call_id": "c1",
+            "arguments": "{}",
+            **agent,
+        }
+        output = {
+            "type": "multi_agent_call_output",
+            "action": "wait_agent",
+            "call_id": "c1",
+            "output": [{"type": "output_text", "text": words}],
+        }
+        said = {
+            "type": "agent_message",
+            "author": "scout",
+            "recipient": "root",
+            "content": [
+                {"type": "input_text", "text": words},
+                {"type": "encrypted_content", "encrypted_content": "x"},
+            ],
+        }
+        user = {"role": "user", "content": "go on"}
+        history = [user, call, output, said, user]
+        assert refold.validate(history, "responses") == []
+        assert refold.measure(history, format="responses", window="100k").used > 4_000
+        view = refold.compact(history, format="responses", window="100k", target=2_500).messages
+        assert refold.validate(view, "responses") == []
+        assert [{**item, "output": 0, "content": 0} for item in view] == [
+            {**item, "output": 0, "content": 0} for item in history
+        ]
+        (text,) = view[2]["output"]
+        assert text["type"] == "output_text"
+        assert len(text["text"]) < len(words)
+        assert view[3]["content"][1] == said["content"][1]
+        assert len(view[3]["content"][0]["text"]) < len(words)
+        (mended,) = refold.repair([user, call, user], "responses").messages[2:3]
+        assert mended == {**output, "output": [{"type": "output_text", "text": mended["output"][0]["text"]}]}
+
+    def test_an_output_of_a_kind_that_came_later_keeps_its_form(self):
+        words = "line after line of an answer. " * 400
+        call = {"type": "crystal_call", "call_id": "c1", "arguments": "{}"}
+        output = {"type": "crystal_call_output", "call_id": "c1", "output": [{"type": "text", "text": words}]}
+        user = {"role": "user", "content": "go on"}
+        history = [user, call, output, user]
+        view = refold.compact(history, format="responses", window="100k", target=800).messages
+        (text,) = view[2]["output"]
+        assert view[:2] == history[:2]
+        assert text["type"] == "text"
+        assert len(text["text"]) < len(words)
 
     def test_what_steers_the_model_stays_in_every_view(self):
         update = {"type": "configuration_update", "reasoning": {"effort": "low"}}

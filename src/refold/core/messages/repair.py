@@ -8,10 +8,18 @@ own. Reasoning that led to nothing leaves, and so does an approval of a request 
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Final, Literal, TypeAlias
 
-from refold.core.messages.message import Message, Part, Text, ToolCall, ToolResult
+from refold.core.messages.message import (
+    Message,
+    Opaque,
+    Part,
+    Text,
+    ToolCall,
+    ToolResult,
+    find_texts,
+)
 from refold.core.messages.tool_pairs import Links, Place, link, may_continue_unit, open_calls
 from refold.core.messages.unread import is_compaction
 from refold.core.messages.wire_rules import CANONICAL, Shape
@@ -264,13 +272,21 @@ class _Draft:
         """Return stray results behind a call of their own; a message of nothing else stays as it is."""
         if not results:
             return []
-        calls = []
+        calls, answers = [], []
         for result in results:
-            name = result.name or "tool"
-            calls.append(ToolCall(result.call_id, name, {"note": self.call_text.replace("{tool}", name)}))
-        is_whole = len(results) == len(message.parts) and message.role != "assistant"
-        answers = [message] if is_whole else _result_messages(results, self.shape)
-        return [Message("assistant", tuple(calls)), *answers]
+            name, kind = result.name or "tool", result.extra.get("type", "")
+            extra = {"type": self.shape.own_calls[kind]} if kind in self.shape.own_calls else {}
+            note = self.call_text.replace("{tool}", name)
+            calls.append(ToolCall(result.call_id, name, {"note": note}, extra))
+            # Its own call, such as a click for a screenshot, nobody can make up.
+            words = (
+                map(Text, find_texts(part)) if type(part) is Opaque else (part,) for part in result.content
+            )
+            is_plain = extra or not kind
+            answers.append(result if is_plain else replace(result, content=(*chain(*words),), extra={}))
+        is_whole = answers == results and len(results) == len(message.parts) and message.role != "assistant"
+        written = [message] if is_whole else _result_messages(answers, self.shape)
+        return [Message("assistant", tuple(calls)), *written]
 
 
 def _result_messages(parts: Sequence[Part], shape: Shape) -> list[Message]:

@@ -1,6 +1,7 @@
 """The rules of a wire format that cutting, repair and checks have to know."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from refold.core.messages.message import Message
 
@@ -34,6 +35,8 @@ class Shape:
     """Roles must alternate; neighbours of one role count as one message."""
     takes_turns: bool = False
     """Roles must alternate, and neighbours of one role are refused (Converse)."""
+    own_calls: Mapping[str, str] = field(default_factory=dict, compare=False)
+    """The types of results whose calls can be made up, each with the type of the call (Responses)."""
 
 
 def is_own(message: Message, shape: Shape) -> bool:

@@ -14,5 +14,10 @@ from refold.formats.openai_responses.check import check
 from refold.formats.openai_responses.read import NAME, parse, recognise
 from refold.formats.openai_responses.write import render
 
-SHAPE: Final = Shape(name=NAME, results_anywhere=True, unique_ids=True)
+SHAPE: Final = Shape(
+    name=NAME,
+    results_anywhere=True,
+    unique_ids=True,
+    own_calls={"custom_tool_call_output": "custom_tool_call", "tool_search_output": "tool_search_call"},
+)
 FORMAT: Final = Format(name=NAME, shape=SHAPE, recognise=recognise, parse=parse, render=render, check=check)

@@ -46,6 +46,7 @@ _WORDS: Final = {
     "mcp_list_tools": "tools.*.description",
     "file_search_call": "results.*.text",
     "code_interpreter_call": "outputs.*.logs",
+    "agent_message": "content.*.text",
 }
 """Where carried items have words that may be shortened."""
 NAMED_CALLS: Final = frozenset({"function_call", "custom_tool_call"})

@@ -29,11 +29,11 @@ from refold.formats.openai_responses.read import (
 )
 from refold.formats.shared import writing
 from refold.formats.shared.reading import block_type
+from refold.formats.shared.wire_kinds import own_kinds
 
 _TEXT_ARGUMENTS: Final = frozenset({"arguments", "input", "code"})
 _OUTPUT_OF: Final[Mapping[str, str]] = {"tool_search_call": "tool_search_output"}
 """The type of a call's output where it is not the type of the call with an ending."""
-_CALL_OF: Final = {output: call for call, output in _OUTPUT_OF.items()}
 _EMPTY_IMAGE: Final = (
     "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNgAAAAAgABSK+kcQAAAABJRU5E"
     "rkJggg=="
@@ -44,41 +44,34 @@ _EMPTY_IMAGE: Final = (
 def render(messages: Sequence[Message]) -> list[Any]:
     """Write a history; untouched items are the very objects that were read."""
     items: list[Any] = []
-    types: Mapping[str, str] | None = None
+    known: Mapping[str, Mapping[str, Any]] | None = None
     for message in messages:
         wire = writing.own_wire(message, NAME)
         if wire is not None and writing.is_untouched(message, wire, role_of_item(wire.value)):
             items.append(wire.value)
             continue
-        if types is None:
-            types = _find_call_types(messages)
+        if known is None:
+            known = _find_calls(messages)
         if wire is not None:
-            items += _rewrite(message, wire, types)
+            items += _rewrite(message, wire, known)
         else:
-            items += _write_new(message, types, native=message.wire is None)
+            items += _write_new(message, known, native=message.wire is None)
     return items
 
 
-def _find_call_types(messages: Sequence[Message]) -> dict[str, str]:
-    """Map each call id that was read to the type of its call, which a new partner must match."""
-    return {
-        part.id if isinstance(part, ToolCall) else part.call_id: _CALL_OF.get(
-            part.extra["type"], part.extra["type"].removesuffix(OUTPUT)
-        )
-        for message in messages
-        if writing.own_wire(message, NAME) is not None
-        for part in message.parts
-        if isinstance(part, (ToolCall, ToolResult)) and isinstance(part.extra.get("type"), str)
-    }
+def _find_calls(messages: Sequence[Message]) -> dict[str, Mapping[str, Any]]:
+    """Map the id of each call of a kind of its own to the fields that a new output for it must match."""
+    owned = (message for message in messages if writing.own_wire(message, NAME) is not None)
+    return {call.id: call.extra for message in owned for call in message.calls if "type" in call.extra}
 
 
-def _rewrite(message: Message, wire: Wire, types: Mapping[str, str]) -> list[Any]:
+def _rewrite(message: Message, wire: Wire, known: Mapping[str, Mapping[str, Any]]) -> list[Any]:
     """Write an item that was read and then touched; what was not touched in it stays as it was."""
     role = role_of_item(wire.value)
     if role is None:
-        return _rewrite_item(message, wire, types)
+        return _rewrite_item(message, wire, known)
     if any(isinstance(part, (ToolCall, ToolResult, Thinking)) for part in message.parts):
-        return _write_new(message, types, native=True)
+        return _write_new(message, known, native=True)
     item = dict(wire.value)
     if role != message.role:
         item["role"] = writing.user_or_own_role(message)
@@ -87,7 +80,7 @@ def _rewrite(message: Message, wire: Wire, types: Mapping[str, str]) -> list[Any
     return [item]
 
 
-def _rewrite_item(message: Message, wire: Wire, types: Mapping[str, str]) -> list[Any]:
+def _rewrite_item(message: Message, wire: Wire, known: Mapping[str, Mapping[str, Any]]) -> list[Any]:
     """Write a call or an output with what is new in it; everything else keeps its place."""
     part = message.parts[0] if len(message.parts) == 1 else None
     was, kind = wire.parts[0], block_type(wire.value)
@@ -99,24 +92,32 @@ def _rewrite_item(message: Message, wire: Wire, types: Mapping[str, str]) -> lis
         return [{**wire.value, **_call_fields(kind, part)}]
     if isinstance(part, ToolResult) and isinstance(was, ToolResult):
         key = RESULT_KEYS.get(kind, "output")
-        raws = writing.raw_by_inner_id(was, wire.value.get(key))
+        given = wire.value.get(key)
+        raws = writing.raw_by_inner_id(was, given)
         ids = {"call_id": part.call_id} if part.call_id != was.call_id else {}
-        return [{**wire.value, **ids, key: _write_output(kind, part, raws)}]
-    return _write_new(message, types, native=True)
+        is_new_kind = kind not in own_kinds(NAME) and isinstance(given, list)
+        block = next(filter(None, map(block_type, given)), "") if is_new_kind else ""
+        return [{**wire.value, **ids, key: _write_output(kind, part, raws, block)}]
+    return _write_new(message, known, native=True)
 
 
 def _call_fields(kind: str, call: ToolCall) -> dict[str, Any]:
     key = ARGUMENT_KEYS.get(kind, "arguments")
     name = {"name": call.name} if kind in NAMED_CALLS else {}
-    if key in _TEXT_ARGUMENTS:
+    if key in _TEXT_ARGUMENTS and kind != "tool_search_call":
         text = writing.arguments_as_text(call.arguments) or ("{}" if key == "arguments" else "")
         return {"call_id": call.id, **name, key: text}
     return {"call_id": call.id, **name, key: writing.arguments_as_object(call.arguments)}
 
 
-def _write_output(kind: str, result: ToolResult, raws: Mapping[int, Any]) -> Any:
-    """Write a tool's answer in the form that its kind of output has."""
+def _write_output(kind: str, result: ToolResult, raws: Mapping[int, Any], block: str = "") -> Any:
+    """Write a tool's answer in the form that its kind of output has.
+
+    block   the type of the blocks that a kind has which was not known when this was written
+    """
     pairs = writing.pair_with_raw(result.content, raws)
+    if block := "output_text" if kind == "multi_agent_call_output" else block:
+        return [raw or {"type": block, "text": writing.to_plain_text((part,))} for part, raw in pairs]
     if kind == "tool_search_output":  # definitions of tools; a text that stands for them is none
         return [raw for _, raw in pairs if raw is not None]
     if kind == "program_output":
@@ -137,17 +138,17 @@ def _write_output(kind: str, result: ToolResult, raws: Mapping[int, Any]) -> Any
     return _write_content(pairs, "user", native=True)
 
 
-def _write_new(message: Message, types: Mapping[str, str], *, native: bool) -> list[Any]:
+def _write_new(message: Message, known: Mapping[str, Mapping[str, Any]], *, native: bool) -> list[Any]:
     """Write a message that was not read from this format: results and reasoning, content, calls."""
     items: list[Any] = []
     content_parts: list[writing.PartWithRaw] = []
     calls: list[Any] = []
     for part in message.parts:
         if isinstance(part, ToolResult):
-            items.append(_write_result(part, types, native=native))
+            items.append(_write_result(part, known, native=native))
         elif isinstance(part, ToolCall):
             extra = writing.native_extra(part, native=native)
-            kind = extra.get("type") or types.get(part.id) or "function_call"
+            kind = extra.get("type", "function_call")
             calls.append({"type": kind, **_call_fields(kind, part), **extra})
         elif isinstance(part, Thinking):
             # reasoning can be sent back only by its id or encrypted; else it is left out
@@ -166,11 +167,14 @@ def _write_new(message: Message, types: Mapping[str, str], *, native: bool) -> l
     return [*items, *calls]
 
 
-def _write_result(result: ToolResult, types: Mapping[str, str], *, native: bool) -> dict[str, Any]:
+def _write_result(
+    result: ToolResult, known: Mapping[str, Mapping[str, Any]], *, native: bool
+) -> dict[str, Any]:
     extra = writing.native_extra(result, native=native)
-    call = types.get(result.call_id, "function_call")
-    kind = extra.get("type") or _OUTPUT_OF.get(call, f"{call}{OUTPUT}")
-    status = {}
+    call = known.get(result.call_id, {})
+    called = call.get("type", "function_call")
+    kind = extra.get("type") or _OUTPUT_OF.get(called, f"{called}{OUTPUT}")
+    status = {"action": call["action"]} if kind == "multi_agent_call_output" else {}
     if kind == "apply_patch_call_output":
         status = {"status": "failed" if result.is_error else "completed"}
     elif kind == "program_output":

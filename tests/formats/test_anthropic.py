@@ -678,3 +678,88 @@ def test_a_call_stays_with_the_program_that_made_it():
             ]
             made = {block["id"] for block in blocks if block["type"] == "server_tool_use"}
             assert {block["caller"]["tool_id"] for block in blocks if "caller" in block} <= made
+
+
+SEARCH = {"type": "server_tool_use", "id": "srv1", "name": "web_search", "input": {"query": "refold"}}
+FOUND = {"type": "web_search_tool_result", "tool_use_id": "srv1", "content": []}
+ANSWER = {"type": "text", "text": "So it is."}
+HELLO = user({"type": "text", "text": "hi"})
+
+
+class TestOwnTools:
+    """Anthropic runs some tools by itself, and refuses a result without its call."""
+
+    @pytest.mark.parametrize(
+        "history",
+        [
+            [HELLO, assistant(SEARCH, FOUND, ANSWER), HELLO],
+            [HELLO, assistant(SEARCH)],  # the turn is paused
+            [HELLO, assistant(SEARCH), assistant(FOUND, ANSWER), HELLO],
+            [
+                HELLO,
+                assistant(SEARCH, {**use("t1"), "caller": {"type": "code", "tool_id": "srv1"}}),
+                user(result("t1")),
+            ],
+            [
+                HELLO,
+                assistant(SEARCH, {**use("t1"), "caller": {"type": "code", "tool_id": "srv1"}}),
+                user(result("t1")),
+                assistant(FOUND, ANSWER),
+                HELLO,
+            ],
+            [
+                HELLO,
+                assistant(SEARCH, use("t1")),
+                user(result("t1"), {"type": "text", "text": "go on"}),
+                assistant(FOUND),
+            ],
+        ],
+    )
+    def test_calls_with_their_results_and_those_that_wait_stay(self, history):
+        assert refold.validate(history, "anthropic") == []
+        assert refold.repair(history, "anthropic").messages == history
+        session = refold.open("own", store="memory:", window="100k", format="anthropic")
+        assert session.prepare(history).messages == history
+
+    @pytest.mark.parametrize(
+        ("broken", "left", "rule"),
+        [
+            (
+                [HELLO, assistant(FOUND, ANSWER), HELLO],
+                [HELLO, assistant(ANSWER), HELLO],
+                "result-without-call",
+            ),
+            (
+                [HELLO, assistant(SEARCH, ANSWER), HELLO],
+                [HELLO, assistant(ANSWER), HELLO],
+                "call-without-result",
+            ),
+            ([HELLO, assistant(FOUND), assistant(ANSWER)], [HELLO, assistant(ANSWER)], "result-without-call"),
+            (
+                [HELLO, assistant(FOUND), assistant(SEARCH, ANSWER)],
+                [HELLO, assistant(SEARCH, ANSWER)],
+                "result-without-call",
+            ),
+            (
+                [HELLO, assistant({"type": "mcp_tool_result", "tool_use_id": "m", "content": []}, ANSWER)],
+                [HELLO, assistant(ANSWER)],
+                "result-without-call",
+            ),
+        ],
+    )
+    def test_a_block_without_its_partner_leaves(self, broken, left, rule):
+        assert [problem.rule for problem in refold.validate(broken, "anthropic")] == [rule]
+        assert refold.repair(broken, "anthropic").messages == left
+        session = refold.open("own", store="memory:", window="100k", format="anthropic")
+        assert session.prepare(broken).messages == left
+        assert session.original("#2") == [broken[1]]
+
+    def test_a_turn_that_was_stopped_goes_on_without_its_search(self):
+        """The user stops the answer while Anthropic searches, and says something else."""
+        session = refold.open("stopped", store="memory:", window="100k", format="anthropic")
+        history = [HELLO, assistant(ANSWER, SEARCH)]
+        assert session.prepare(history).messages == history
+        sent = session.prepare([*history, HELLO]).messages
+        assert sent == [HELLO, assistant(ANSWER), HELLO]
+        again = session.prepare([*history, HELLO, assistant(ANSWER), HELLO])
+        assert again.messages == [*sent, assistant(ANSWER), HELLO]

@@ -3,10 +3,11 @@
 A correct cut needs no repair. This is deterministic and idempotent, and returns the same list if nothing was
 wrong. A dead call gets a result that says so. A stray result gets a call, or leaves. A result in the wrong
 place moves behind its call. Of two results of one call the first wins; one of ours gives way to the tool's
-own. Reasoning that led to nothing leaves, and so does an approval of a request that is not there.
+own. Reasoning that led to nothing leaves, and so do an approval of a request that is not there and a block of
+the provider's own tools that is alone.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, pairwise
 from typing import Final, Literal, TypeAlias
@@ -125,10 +126,18 @@ def _drop_lone_items(
             lone |= set() if is_followed else {at}
         else:
             is_followed = messages[at].role == "assistant"
-    if lone:
-        messages = [message for at, message in enumerate(messages) if at not in lone]
+    if lone or links.lone:
+        left = [(at, _drop_places(at, message, links.lone)) for at, message in enumerate(messages)]
+        kept = [(at, message) for at, message in left if at not in lone]
+        messages = [message for at, message in kept if message.parts or not messages[at].parts]
         links = link(messages)
     return messages, links
+
+
+def _drop_places(index: int, message: Message, leaving: Collection[Place]) -> Message:
+    """Return a message without the parts that leave."""
+    kept = tuple(part for place, part in enumerate(message.parts) if (index, place) not in leaving)
+    return message if len(kept) == len(message.parts) else replace(message, parts=kept)
 
 
 def _drop_stand_ins(

@@ -23,6 +23,8 @@ _APPROVED: Final = "approval_request_id"
 _NAMING: Final = (_APPROVED, "tool_use_id", "tool_id", "caller_id")
 """Fields with which an item names the `id` of another: in Responses, of Anthropic's own tools, and in the
 `caller` of both, the program that made a call."""
+OWN_CALL: Final = "tool_use"
+"""The end of the kind of a call that the provider runs by itself: `server_tool_use`, `mcp_tool_use`."""
 REFERENCE: Final = "item_reference"
 """Kind of an item that stands for one at the provider."""
 
@@ -43,6 +45,8 @@ class Links:
     """Messages that name each other's carried items, so that they stay or go together; both ways."""
     strays: set[int] = field(default_factory=set)
     """Approvals of a request that is not there."""
+    lone: set[Place] = field(default_factory=set)
+    """Blocks of the provider's own tools: results without a call, and calls that will get no result."""
 
     def join(self, result: Place, call: Place) -> None:
         """Record that a result answers a call."""
@@ -50,13 +54,20 @@ class Links:
         self.answered[call] = result
         del self.unanswered[call]
 
-    def bind(self, messages: Sequence[Message], carried: Sequence[tuple[int, Opaque]]) -> None:
-        """Record which carried items name each other; takes those that are objects, with their messages."""
+    def bind(self, messages: Sequence[Message], carried: Sequence[tuple[Place, Opaque]]) -> None:
+        """Record which carried items name each other; takes those that are objects, with their places."""
         places: dict[str, int] = {}
-        for index, item in carried:
+        waiting: dict[str, Place] = {}
+        for (index, part), item in carried:
             caller = item.value.get("caller")
             value = {**item.value, **caller} if isinstance(caller, dict) else item.value
             named = [name for key in _NAMING if isinstance(name := value.get(key), str)]
+            for name in named:
+                waiting.pop(name, None)
+            if item.kind.endswith(OWN_CALL) and isinstance(value.get("id"), str):
+                waiting[value["id"]] = index, part
+            elif "tool_use_id" in item.value and item.value["tool_use_id"] not in places:
+                self.lone.add((index, part))
             for other in {places[name] for name in named if name in places} - {index}:
                 self.bonds.setdefault(other, set()).add(index)
                 self.bonds.setdefault(index, set()).add(other)
@@ -65,6 +76,10 @@ class Links:
                 self.strays.add(index)
             if isinstance(name := item.value.get("id"), str):
                 places[name] = index
+        if waiting:  # behind the user's words the provider goes on with none of them
+            turns = (at for at, one in enumerate(messages) if one.role == "user")
+            last = max((at for at in turns if len(messages[at].results) < len(messages[at].parts)), default=0)
+            self.lone.update(place for place in waiting.values() if place[0] < last)
         if any(item.kind == REFERENCE for _, item in carried):  # the request or call may be at the provider
             self.strays.clear()
             called = {call.id for message in messages for call in message.calls}
@@ -76,7 +91,7 @@ def link(messages: Sequence[Message]) -> Links:
     links = Links()
     calls: dict[str, list[Place]] = {}
     early: list[Place] = []
-    carried: list[tuple[int, Opaque]] = []
+    carried: list[tuple[Place, Opaque]] = []
     for index, message in enumerate(messages):
         for place, part in enumerate(message.parts):
             if type(part) is ToolCall:
@@ -87,7 +102,8 @@ def link(messages: Sequence[Message]) -> Links:
                     calls[part.id] = [(index, place)]
                 links.unanswered[index, place] = part
                 is_of_program = "caller" in part.extra or part.name == "program"
-                carried += [(index, Opaque("", {**part.extra, "id": part.id}))] if is_of_program else []
+                program = Opaque("", {**part.extra, "id": part.id})
+                carried += [((index, place), program)] if is_of_program else []
             elif type(part) is ToolResult:
                 waiting = calls.get(part.call_id)
                 if waiting:
@@ -98,7 +114,7 @@ def link(messages: Sequence[Message]) -> Links:
                     # an orphan and never takes a later call's place.
                     early += [(index, place)] if waiting is None else []
             elif type(part) is Opaque and isinstance(part.value, dict):
-                carried.append((index, part))
+                carried.append(((index, place), part))
     first_unanswered = {call.id: place for place, call in reversed(links.unanswered.items())}
     for orphan in early:
         if (call := first_unanswered.pop(links.orphans[orphan].call_id, None)) is not None:

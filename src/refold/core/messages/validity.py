@@ -6,7 +6,7 @@ Says yes only if it is sure. Otherwise `normalize` has to look at the whole hist
 from dataclasses import dataclass, field
 
 from refold.core.messages.message import EMPTY, Message, Opaque, Thinking, ToolCall, ToolResult, is_blank
-from refold.core.messages.tool_pairs import may_continue_unit
+from refold.core.messages.tool_pairs import OWN_CALL, may_continue_unit
 from refold.core.messages.unread import ORDERS, must_open_history, opens_history
 from refold.core.messages.wire_rules import Shape, is_own
 
@@ -30,6 +30,10 @@ class ValidityTracker:
     """True if a system message was the last one, and the format has it before a reply."""
     has_orders: bool = False
     """True if a part of a system message ends when the user speaks again."""
+    served: set[str] = field(default_factory=set)
+    """Every call of the provider's own tools."""
+    unserved: set[str] = field(default_factory=set)
+    """Those without a result."""
 
     def accepts(self, message: Message) -> bool:
         """True if the history is surely valid with this message; the message is then taken into account."""
@@ -40,7 +44,9 @@ class ValidityTracker:
         if not is_said and not self._accepts_content(message, kinds):
             return False
         accepts = self._accepts_results if ToolResult in kinds else self._accepts_calls
-        if not accepts(message, kinds):
+        if not accepts(message, kinds) or (Opaque in kinds and not self._accepts_own_tools(message)):
+            return False
+        if self.unserved and message.role == "user" and kinds != {ToolResult}:
             return False
         self.role = self.role if message.role == "system" else message.role
         self.unit_is_open = self.shape.results_anywhere and may_continue_unit(message)
@@ -93,6 +99,19 @@ class ValidityTracker:
         if is_valid:
             self.waiting = left
         return is_valid
+
+    def _accepts_own_tools(self, message: Message) -> bool:
+        """True if each result of the provider's own tools has its call before it."""
+        for part in message.parts:
+            value = part.value if type(part) is Opaque and isinstance(part.value, dict) else {}
+            if "tool_use_id" in value:
+                self.unserved.discard(value["tool_use_id"])
+                if value["tool_use_id"] not in self.served:
+                    return False
+            elif type(part) is Opaque and part.kind.endswith(OWN_CALL):
+                self.unserved.add(value.get("id", ""))
+                self.served.add(value.get("id", ""))
+        return True
 
     def _accepts_calls(self, message: Message, kinds: set[type]) -> bool:
         if ToolCall not in kinds:

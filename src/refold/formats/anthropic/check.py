@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from refold.core.messages.message import Message, Opaque, Text, Thinking, ToolCall, ToolResult
+from refold.core.messages.tool_pairs import link
 from refold.core.messages.unread import COMPACTIONS, FAILED_COMPACTION, SIGNED_COMPACTION, must_open_history
 from refold.core.messages.wire_rules import Problem
 from refold.formats.anthropic.read import CALL_ID, NAME, OUTPUT_CONFIG, TOOL_CHANGES
@@ -22,12 +23,26 @@ def check(messages: Sequence[Message]) -> list[Problem]:
             lambda message, before: message.role == "assistant" and before.role != "assistant",
             unique=True,
         ),
+        _find_lone_blocks(messages),
         checks.arguments(messages, as_text=False),
         _check_contents(messages),
         _check_results_first(messages),
         _check_compactions(messages),
         _check_system_blocks(messages),
     )
+
+
+def _find_lone_blocks(messages: Sequence[Message]) -> Iterator[Problem]:
+    """A result of Anthropic's own tools has its call before it; a call has one before the user speaks."""
+    for index, place in sorted(link(messages).lone):
+        block = messages[index].parts[place]
+        kind = block.kind if isinstance(block, Opaque) else ""
+        if kind.endswith("tool_use"):
+            yield Problem(index, "call-without-result", f"this {kind} has no result, and the user has spoken")
+        else:
+            yield Problem(
+                index, "result-without-call", f"no call before this {kind} has the id that it names"
+            )
 
 
 def _check_contents(messages: Sequence[Message]) -> Iterator[Problem]:

@@ -19,8 +19,8 @@ def register_models(register: Callable[..., None], model_aliases: list[Any]) -> 
     for known in list(model_aliases):
         if known.model.model_id.startswith(PREFIX):
             continue
-        twin = None if known.async_model is None else AsyncTwin(known.async_model)
-        register(Twin(known.model), twin, aliases=[f"{PREFIX}{alias}" for alias in known.aliases])
+        twin = None if known.async_model is None else AsyncTwin(known.async_model, _open_adapter)
+        register(Twin(known.model, _open_adapter), twin, aliases=[f"{PREFIX}{alias}" for alias in known.aliases])
 
 
 @llm.hookimpl
@@ -35,10 +35,15 @@ def register_commands(cli: Any) -> None:
     add_commands(cli)
 
 
-def _recall(query: str = "", handle: str = "") -> str:
+def _open_adapter() -> Any:
     from llm_refold.adapter import open_adapter
 
-    return open_adapter().answer(query, handle)
+    return open_adapter()
+
+
+def _recall(query: str = "", handle: str = "") -> str:
+    answer: str = _open_adapter().answer(query, handle)
+    return answer
 
 
 def __getattr__(name: str) -> Any:

@@ -40,7 +40,7 @@ class Refold(Adapter[Any]):
     def twin(self, model: Any) -> Twin | AsyncTwin:
         """Return the twin of a model, synchronous or not."""
         is_async = isinstance(model, llm.AsyncModel | llm.AsyncKeyModel)
-        return (AsyncTwin if is_async else Twin)(model, self)
+        return (AsyncTwin if is_async else Twin)(model, lambda: self)
 
     def answer(self, query: str = "", handle: str = "") -> str:
         """Answer a call of the tool `recall` for the conversation that was prompted last."""

@@ -1,6 +1,6 @@
 """The twins: models of `llm` that send the view of a conversation to the model they stand for."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
 import llm
@@ -20,11 +20,14 @@ TRAITS = (
 
 
 class _Traits:
-    """What a twin has of the model it stands for."""
+    """What a twin has of the model it stands for.
 
-    def __init__(self, inner: Any, adapter: Any = None) -> None:
+    open_adapter   opens the sessions when a conversation is prompted; until then Refold is not loaded
+    """
+
+    def __init__(self, inner: Any, open_adapter: Callable[[], Any]) -> None:
         self.inner = inner
-        self._adapter = adapter
+        self._open_adapter = open_adapter
         self.model_id = PREFIX + inner.model_id
         for name in TRAITS:
             if hasattr(inner, name):
@@ -36,12 +39,6 @@ class _Traits:
     def supported_server_side_tools(self) -> tuple[Any, ...]:
         """The tools that the provider runs by itself."""
         return getattr(self.inner, "supported_server_side_tools", ())
-
-    def _open_adapter(self) -> Any:
-        """Return the sessions; those of the environment where no others were given."""
-        from llm_refold.adapter import open_adapter
-
-        return self._adapter or open_adapter()
 
     def _takes_key(self) -> bool:
         return isinstance(self.inner, llm.KeyModel | llm.AsyncKeyModel)

@@ -106,15 +106,55 @@ def test_an_upstream_that_is_not_there_is_a_502_in_the_shape_of_the_wire():
     with running_gateway(**addresses) as gateway:
         openai = post(gateway, "/v1/chat/completions", {})
         anthropic = post(gateway, "/v1/messages", {})
-    assert (openai.status, openai.header("x-refold-error"), openai.json["error"]["code"]) == (
-        502,
-        "connect",
-        "connect",
+    text = (
+        "refold: the upstream http://127.0.0.1:9 cannot be reached (Connection refused):"
+        " check that it runs, that this machine may reach it, and the address in upstream_"
     )
+    assert (openai.status, openai.header("x-refold-error")) == (502, "connect")
+    assert openai.json == {
+        "error": {"message": f"{text}openai", "type": "api_error", "param": None, "code": "connect"}
+    }
     assert anthropic.json == {
         "type": "error",
-        "error": {"type": "api_error", "message": "refold: the upstream cannot be reached"},
+        "error": {"type": "api_error", "message": f"{text}anthropic"},
     }
+
+
+def test_the_log_names_an_upstream_that_cannot_be_reached_once(upstream, caplog):
+    """One line until it is reached again; the path and the query stay out, which may hold a key."""
+    path = "/v1/models/sk-canary?key=sk-canary"
+    away = {"upstream_openai": "http://127.0.0.1:9/sk-base", "first_byte_seconds": LIMIT}
+    with running_gateway(upstream, **away) as gateway:
+        replies = [send(gateway, "GET", path) for _ in range(3)]
+    assert [reply.json["error"]["code"] for reply in replies] == ["connect"] * 3
+    lines = [record.getMessage() for record in caplog.records if record.name == "refold.gateway"]
+    assert [line.partition(": ")[0] for line in lines] == [
+        "the upstream http://127.0.0.1:9 cannot be reached (Connection refused)"
+    ]
+    assert "sk-" not in lines[0] + replies[0].body.decode()
+
+
+@pytest.mark.parametrize(
+    ("address", "reason"),
+    [
+        ("https://127.0.0.1:{port}", "it does not speak TLS"),
+        ("http://nowhere.invalid:{port}", "its name is not found"),
+    ],
+)
+def test_the_reason_why_an_upstream_cannot_be_reached_is_told(upstream, monkeypatch, address, reason):
+    real = socket.getaddrinfo
+
+    def resolve(host, *arguments, **options):
+        if host == "nowhere.invalid":
+            raise socket.gaierror(socket.EAI_NONAME, "not known")
+        return real(host, *arguments, **options)
+
+    monkeypatch.setattr(socket, "getaddrinfo", resolve)
+    with running_gateway(upstream) as plain:  # answers at once where others wait for more
+        address = address.format(port=plain.port)
+        with running_gateway(upstream, upstream_anthropic=address) as gateway:
+            reply = post(gateway, "/v1/messages", {})
+    assert f"the upstream {address} cannot be reached ({reason})" in reply.json["error"]["message"]
 
 
 def test_an_upstream_that_is_silent_is_a_504(upstream):
@@ -132,6 +172,7 @@ def test_an_upstream_that_closes_without_an_answer_is_a_502_and_asked_once(gatew
     upstream.script = [leave]
     reply = post(gateway, "/v1/messages", {})
     assert (reply.status, reply.header("x-refold-error")) == (502, "upstream")
+    assert upstream.url in reply.json["error"]["message"]
     assert len(upstream.seen) == 1
 
 
@@ -461,6 +502,7 @@ def test_beyond_this_machine_a_token_is_needed(upstream):
         "http://a b",
         "http://a:0",
         "http://a:x",
+        "http://a..b",
         "http://a/v1/chat/completions",
     ],
 )

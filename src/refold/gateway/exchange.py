@@ -232,7 +232,7 @@ class Exchange:
             self.around.tenants.remove_virtual_keys(headers)
         if is_text:
             headers.popall("Content-Encoding", None)
-        return Outgoing(request.method, address, headers, body)
+        return Outgoing(request.method, address, f"upstream_{route.upstream}", headers, body)
 
     async def _send(self, outgoing: Outgoing) -> Answer:
         self.row.sizes.bytes_sent = len(outgoing.body) if isinstance(outgoing.body, bytes) else 0

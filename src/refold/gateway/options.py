@@ -207,6 +207,7 @@ def _check_address(name: str, address: str) -> None:
     try:
         parts = urlsplit(address)
         port_is_good = parts.port is None or parts.port > 0
+        (parts.hostname or "").encode("idna")  # as it is looked up: `a..b` would fail with each request
     except ValueError:
         port_is_good = False
     shape = re.fullmatch(r"https?://[^\s/?#@]+(/[^\s?#]*)?", address)

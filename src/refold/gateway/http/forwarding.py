@@ -1,6 +1,8 @@
 """Send a request to its upstream and pass the answer on, byte for byte; knows no history and no session."""
 
 import asyncio
+import logging
+import os
 import re
 from collections import deque
 from collections.abc import AsyncIterable, Callable
@@ -33,6 +35,14 @@ _EVENT_BYTES: Final = 64 * 1024
 _EVENT_END: Final = b"\n\n"
 _WHOLE_EVENTS: Final = re.compile(rb"(?s:.*)(?:\n\n|\n\r\n|\r\r)(?::[^\n]*\n)*")
 """All events up to the last one that is at its end; the comments behind it keep a caller awake."""
+_LOGGER: Final = logging.getLogger("refold.gateway")
+_NO_CONNECTION: Final = (
+    (aiohttp.ConnectionTimeoutError, "it does not answer"),
+    (aiohttp.ClientConnectorCertificateError, "its certificate is not trusted"),
+    (aiohttp.ClientSSLError, "it does not speak TLS"),
+    (aiohttp.ClientConnectorDNSError, "its name is not found"),
+)
+"""Why there is no connection; otherwise the system says it."""
 LOST: Final = ("upstream-lost", "the upstream was lost before the end of its answer")
 
 
@@ -42,6 +52,8 @@ class Outgoing:
 
     method: str
     address: str
+    setting: str
+    """The setting that names the upstream."""
     headers: CIMultiDict[str]
     body: bytes | AsyncIterable[bytes] | None = None
 
@@ -51,6 +63,8 @@ class UpstreamClient:
 
     def __init__(self) -> None:
         self._resolver = CheckedResolver()
+        self._unreached: set[str] = set()
+        """Upstreams that could not be reached the last time: the log has one line for each."""
         connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=_KEPT_SECONDS, resolver=self._resolver)
         self._client = aiohttp.ClientSession(
             connector=connector,
@@ -66,25 +80,41 @@ class UpstreamClient:
         """Send a request and return the answer as soon as its headers are there."""
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=options.connect_seconds)
         self._resolver.allowed = options.allow_internal
+        address = URL(outgoing.address, encoded=True)
+        upstream = f"{address.scheme}://{address.raw_authority}"  # path and query may hold a key
         try:
             async with asyncio.timeout(options.first_byte_seconds):
-                return await self._client.request(
+                response = await self._client.request(
                     outgoing.method,
-                    URL(outgoing.address, encoded=True),
+                    address,
                     headers=outgoing.headers,
                     data=outgoing.body,
                     allow_redirects=False,
                     timeout=timeout,
                 )
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
-            if isinstance(getattr(error, "os_error", None), InternalAddress):
-                text = "the upstream's name leads to an address of the own network: see allow_internal"
+            cause = getattr(error, "os_error", None)
+            if isinstance(cause, InternalAddress):
+                text = f"the name of {upstream} leads to an address of the own network: see allow_internal"
                 raise Refusal(502, "upstream-address", text) from None
-            raise Refusal(502, "connect", "the upstream cannot be reached") from None
+            said = os.strerror(getattr(cause, "errno", None) or 0)
+            why = next((words for kind, words in _NO_CONNECTION if isinstance(error, kind)), said)
+            text = (
+                f"the upstream {upstream} cannot be reached ({why}): check that it runs, that this machine"
+                f" may reach it, and the address in {outgoing.setting}"
+            )
+            if upstream not in self._unreached:
+                _LOGGER.warning("%s", text)
+                self._unreached.add(upstream)
+            raise Refusal(502, "connect", text) from None
         except TimeoutError:
-            raise Refusal(504, "first-byte-deadline", "the upstream did not answer in time") from None
+            text = f"the upstream {upstream} did not answer in time: see first_byte_seconds"
+            raise Refusal(504, "first-byte-deadline", text) from None
         except (aiohttp.ClientError, OSError):
-            raise Refusal(502, "upstream", "the upstream closed the connection without an answer") from None
+            text = f"the upstream {upstream} closed the connection without an answer"
+            raise Refusal(502, "upstream", text) from None
+        self._unreached.discard(upstream)
+        return response
 
     async def close(self) -> None:
         """Close all connections."""

@@ -138,7 +138,7 @@ def test_a_policy_that_nobody_knows_is_refused_with_those_there_are(monkeypatch,
         assert done.err.count("\n") == 1
     monkeypatch.delenv("REFOLD_POLICY")
     saved("refold.toml", f'policy = "{word}"')
-    assert run_cli("config").err.startswith(f"refold: refold.toml: {told}")
+    assert run_cli("config").err.startswith(f"refold: refold.toml: policy: {told}")
     assert run_cli("measure", file, "--policy", "opal").status == 0
 
 

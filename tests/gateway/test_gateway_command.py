@@ -138,16 +138,43 @@ def test_looks_of_the_operator_at_tenants_are_lines_on_standard_error(tmp_path):
     assert "t" * 40 not in err
 
 
+UNSEEN = {"REFOLD_SERVE_INSPECT": "false"}
+
+
 @pytest.mark.parametrize(
     ("args", "variables", "words"),
     [
         (["--port", "70000"], {}, "--port: must be a number from 0 to 65535"),
         (["--host", "0.0.0.0"], {}, "REFOLD_SERVE_TOKEN"),
-        (["--upstream-openai", "nowhere"], {}, "upstream_openai is no address"),
-        (["--window", "3"], {}, "a window of 3 tokens holds no request"),
+        (["--upstream-openai", "nowhere"], {}, "refold: --upstream-openai: is no address"),
+        (
+            [],
+            {"REFOLD_SERVE_UPSTREAM_OPENAI": "nowhere"},
+            "refold: REFOLD_SERVE_UPSTREAM_OPENAI: is no address",
+        ),
+        (["--window", "3"], {}, "refold: --window: a window of 3 tokens holds no request"),
+        ([], {"REFOLD_WINDOW": "3"}, "refold: REFOLD_WINDOW: a window of 3 tokens holds no request"),
+        (["--store", "nope:"], {}, "refold: --store: there is no store 'nope'"),
+        ([], {"REFOLD_STORE": "nope:"}, "refold: REFOLD_STORE: there is no store 'nope'"),
+        ([], {"REFOLD_SERVE_HOST": "0.0.0.0"}, "refold: REFOLD_SERVE_HOST: 0.0.0.0 can be reached"),
+        (
+            [],
+            {"REFOLD_SERVE_TLS_KEY": "k"},
+            "refold: REFOLD_SERVE_TLS_KEY: tls_certificate and tls_key belong",
+        ),
+        (
+            [],
+            {"REFOLD_SERVE_SUMMARY_MODEL": "local:x"},
+            "refold: REFOLD_SERVE_SUMMARY_MODEL: 'local:x' names",
+        ),
+        (
+            ["--host", "no host"],
+            {"REFOLD_SERVE_TOKEN": "t" * 16, **UNSEEN},
+            "refold: --host: cannot listen on",
+        ),
         ([], {"REFOLD_SERVE_MAX_BODY": "many"}, "REFOLD_SERVE_MAX_BODY: must be a number of bytes"),
         ([], {"REFOLD_SERVE_IDLE_SECONDS": "0"}, "REFOLD_SERVE_IDLE_SECONDS: must be a number of seconds"),
-        ([], {"REFOLD_SERVE_ALLOW_HOSTS": "[::1]:80,*"}, "allow_hosts has '*': write NAME, [IPV6] or"),
+        ([], {"REFOLD_SERVE_ALLOW_HOSTS": "[::1]:80,*"}, "refold: REFOLD_SERVE_ALLOW_HOSTS: has '*': write"),
         ([], {"REFOLD_SERVE_ALLOW_ORIGINS": "https://a.example,https://b.example/"}, "has 'https://b.ex"),
         ([], {"REFOLD_SERVE_INSPECT": "perhaps"}, "REFOLD_SERVE_INSPECT: must be true, false or auto"),
     ],
@@ -157,6 +184,31 @@ def test_mistakes_are_one_line(tmp_path, args, variables, words):
         out, err = process.communicate(timeout=LIMIT)
     assert (process.returncode, out, err.count("\n")) == (2, "", 1)
     assert words in err
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ('[serve]\nupstream_gemini = "nowhere"', "serve.upstream_gemini: is no address"),
+        ('[serve]\nallow_origins = ["*"]', "serve.allow_origins: has '*'"),
+        ('[serve]\ntenant_header = "x-tenant"', "serve.tenant_header: needs tenancy"),
+        (
+            '[serve]\ntls_certificate = "nowhere.pem"\ntls_key = "k"',
+            "serve.tls_certificate: nowhere.pem cannot",
+        ),
+        ("window = 3", "window: a window of 3 tokens"),
+        ('ask = "foo"', "ask: 'foo'"),
+        ('policy = "nope"', "policy: there is no policy"),
+        ('store = "nope:"', "store: there is no store"),
+        ('summarization_model = "gpt"\nsummarization_provider = "x"', "summarization_provider, "),
+    ],
+)
+def test_a_mistake_of_the_file_names_file_and_key(tmp_path, text, place):
+    (tmp_path / "refold.toml").write_text(text)
+    with serving(tmp_path, "--port", "0") as process:
+        out, err = process.communicate(timeout=LIMIT)
+    assert (process.returncode, out, err.count("\n")) == (2, "", 1)
+    assert err.startswith(f"refold: refold.toml: {place}")
 
 
 @pytest.mark.parametrize("names", ["5", "true", '["a.example", 5]', '"a.example,,b.example"'])
@@ -173,8 +225,7 @@ def test_a_port_in_use_is_one_line(tmp_path, upstream):
     with serving(tmp_path, "--port", port) as process:
         _, err = process.communicate(timeout=LIMIT)
     assert process.returncode == 2
-    assert err.startswith(f"refold: cannot listen on 127.0.0.1:{port}: ")
-    assert "--port" in err
+    assert err.startswith(f"refold: --port: cannot listen on 127.0.0.1:{port}: ")
     assert err.count("\n") == 1
 
 

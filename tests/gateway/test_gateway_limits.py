@@ -378,7 +378,7 @@ def test_a_host_may_be_allowed_with_its_port(upstream, host, status):
 )
 def test_words_that_let_in_nobody_are_refused(name, word, advice):
     """A browser writes a name with other letters in ASCII; an IPv6 address stands in brackets."""
-    with pytest.raises(refold.RefoldError, match=f"{name} has .*{advice}"):
+    with pytest.raises(refold.RefoldError, match=f"{name}: has .*{advice}"):
         Gateway(GatewayOptions(**{name: (word,)}))
 
 

@@ -211,7 +211,7 @@ def test_no_key_is_written_anywhere(upstream, tmp_path, caplog):
         ({"TENANCY": "key", "TENANT_SECRET": "short"}, "REFOLD_SERVE_TENANT_SECRET, which is too short"),
         ({"TENANCY": "both"}, "REFOLD_SERVE_TENANCY: must be single or key"),
         ({"TENANT_HEADER": "x y"}, "REFOLD_SERVE_TENANT_HEADER: must be the name of a header"),
-        ({"TENANT_HEADER": "x-tenant"}, 'tenant_header needs tenancy = "key"'),
+        ({"TENANT_HEADER": "x-tenant"}, 'REFOLD_SERVE_TENANT_HEADER: needs tenancy = "key"'),
     ],
 )
 def test_a_wrong_tenancy_is_refused_in_one_line(tmp_path, variables, words):

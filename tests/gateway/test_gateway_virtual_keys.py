@@ -235,7 +235,7 @@ def test_no_key_is_written_down(gateway, histories, tmp_path, caplog):
         (f"[a]\nkey = '{hash_of(ALICE)}'\nopenai = 'sk-x9'", "the variable that is named there is not set"),
         (f"[a]\nkey = '{hash_of(ALICE)}'\nopenia = 'X'", "nothing called 'openia'"),
         (f"[a]\nkey = '{hash_of(ALICE)}'\n[b]\nkey = '{hash_of(ALICE)}'", "[a] and [b] have the same key"),
-        (f"[a]\nkey = '{hash_of(ALICE)}'\nupstream_openai = 'x'", "upstream_openai of a is no address"),
+        (f"[a]\nkey = '{hash_of(ALICE)}'\nupstream_openai = 'x'", "upstream_openai of a: is no address"),
         ("a = 1", "must be a table of texts"),
         ("[a", "cannot be read"),
     ],
@@ -277,4 +277,4 @@ def test_virtual_keys_need_tenants(tmp_path):
         tmp_path, "--port", "0", "--store", "memory:", REFOLD_SERVE_VIRTUAL_KEYS=str(file), **ENVIRONMENT
     )
     assert (ended.returncode, ended.stderr.count("\n")) == (2, 1)
-    assert 'virtual_keys needs tenancy = "key"' in ended.stderr
+    assert 'REFOLD_SERVE_VIRTUAL_KEYS: needs tenancy = "key"' in ended.stderr

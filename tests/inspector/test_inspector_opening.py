@@ -91,8 +91,8 @@ def test_a_taken_port_is_one_line_that_names_the_option(folder):
         with program(folder, "serve", "--inspect-only", "--port", port) as process:
             _, err = process.communicate(timeout=LIMIT)
     assert process.returncode == 2
-    assert err.startswith(f"refold: cannot listen on 127.0.0.1:{port}: ")
-    assert err.endswith("; choose another one with --port (0: a free one)\n")
+    assert err.startswith(f"refold: --port: cannot listen on 127.0.0.1:{port}: ")
+    assert err.endswith("; choose another port (0: a free one)\n")
 
 
 def test_show_web_runs_an_inspector_where_none_runs(folder):

@@ -93,6 +93,12 @@ class Settings:
         values = {name: getattr(self, name) for name in CAP_NAMES}
         return {name: value for name, value in values.items() if value is not None}
 
+    def describe_source(self, name: str) -> str:
+        """Return where a value was set: the variable, or the file and the key; "" for a default."""
+        source = self.sources.get(name, "")
+        is_whole = not source or source.startswith("REFOLD_") or ": " in source
+        return source if is_whole else f"{source}: {name}"
+
     def knobs_of(self, policy: str) -> Mapping[str, Any]:
         """Return the knobs that are set for a policy, as `presets.get` takes them."""
         return self.knobs.get(policy.lower(), {})

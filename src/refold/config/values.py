@@ -153,7 +153,9 @@ def _summariser(values: Mapping[str, Any], sources: Mapping[str, str]) -> tuple[
 
     if values["ask"] and (in_environment("ask") or not any(map(in_environment, names))):
         return None
-    source = ", ".join(dict.fromkeys(sources[name] for name in names))
+    source = ", ".join(
+        sources[name] if in_environment(name) else f"{sources[name]}: {name}" for name in names
+    )
     provider, model = values["summarization_provider"], values["summarization_model"]
     if provider is None:
         provider = next((scheme for pattern, scheme in _FAMILIES if re.match(pattern, str(model))), None)

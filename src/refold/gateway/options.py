@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from refold.calls.summariser import AskTarget
 from refold.config.serve_settings import SECRET_VARIABLE
 from refold.core.compaction.policy import Policy
-from refold.errors import RefoldError
+from refold.errors import FormatError
 from refold.gateway.virtual_keys import read_keys
 from refold.inspector.options import InspectorOptions, check_inspector, check_token, is_loopback
 from refold.policies import presets
@@ -139,13 +139,14 @@ def check_options(options: GatewayOptions) -> None:
         _check_address(name, getattr(options, name))
     for name, shape, words in _CALLERS:
         for wrong in (word for word in getattr(options, name) if not re.fullmatch(shape, word)):
-            raise RefoldError(f"{name} has {wrong[:80]!r}: write {words}")
+            raise FormatError(f"has {wrong[:80]!r}: write {words}", path=name)
     if not 0 <= options.port <= 65_535:
-        raise RefoldError(f"port is {options.port}: it must be a number from 0 to 65535")
+        raise FormatError("must be a number from 0 to 65535", path="port")
     if not is_loopback(options.host) and not options.token:
-        raise RefoldError(
+        raise FormatError(
             f"{options.host} can be reached from other machines: set REFOLD_SERVE_TOKEN, which callers send"
-            " in the header x-refold-token, or listen on 127.0.0.1"
+            " in the header x-refold-token, or listen on 127.0.0.1",
+            path="host",
         )
     check_token("REFOLD_SERVE_TOKEN", options.token, _LEAST_TOKEN)
     if options.inspects:
@@ -177,30 +178,32 @@ def make_inspector_options(options: GatewayOptions, histories: HistoryOptions) -
 def check_histories(options: HistoryOptions) -> None:
     """Refuse a window in which nothing fits, and a tenancy with which a caller could see another's words."""
     if options.window is not None and options.window < _LEAST_WINDOW:
-        raise RefoldError(
+        raise FormatError(
             f"a window of {options.window:,} tokens holds no request: write the number of tokens, such as"
-            " 200000 or 200k"
+            " 200000 or 200k",
+            path="window",
         )
     if options.tenancy not in TENANCIES:
-        raise RefoldError(f"tenancy is {' or '.join(TENANCIES)}, not {options.tenancy[:40]!r}")
+        raise FormatError(f"must be {' or '.join(TENANCIES)}", path="tenancy")
     if options.tenant_header and not _HEADER_NAME.fullmatch(options.tenant_header):
-        raise RefoldError("tenant_header is the name of a header: letters, digits and -")
+        raise FormatError("must be the name of a header: letters, digits and -", path="tenant_header")
     if options.tenancy == "single":
         if options.tenant_header or options.virtual_keys:
             name = "tenant_header" if options.tenant_header else "virtual_keys"
-            raise RefoldError(f'{name} needs tenancy = "key"')
+            raise FormatError('needs tenancy = "key"', path=name)
         return
     for key in read_keys(options.virtual_keys):
         for upstream, address in key.upstreams.items():
             _check_address(f"{options.virtual_keys}: upstream_{upstream} of {key.tenant}", address)
     if len(options.tenant_secret) < _LEAST_TOKEN:
         what = "is too short" if options.tenant_secret else "is missing"
-        raise RefoldError(
-            f'tenancy = "key" hashes keys with {SECRET_VARIABLE}, which {what}: set it to at least'
-            f" {_LEAST_TOKEN} random characters, and keep it"
+        raise FormatError(
+            f'"key" hashes keys with {SECRET_VARIABLE}, which {what}: set it to at least'
+            f" {_LEAST_TOKEN} random characters, and keep it",
+            path="tenancy",
         )
     if options.store is not None and not isinstance(options.store, str):
-        raise RefoldError('tenancy = "key" opens a store for each tenant: name its address')
+        raise FormatError('"key" opens a store for each tenant: name its address', path="tenancy")
 
 
 def _check_address(name: str, address: str) -> None:
@@ -212,9 +215,10 @@ def _check_address(name: str, address: str) -> None:
         port_is_good = False
     shape = re.fullmatch(r"https?://[^\s/?#@]+(/[^\s?#]*)?", address)
     if shape is None or not port_is_good:
-        raise RefoldError(
-            f"{name} is no address of an upstream: write http://HOST:PORT/PATH or https://HOST/PATH, without"
-            " a user, a query or a fragment"
+        raise FormatError(
+            "is no address of an upstream: write http://HOST:PORT/PATH or https://HOST/PATH, without a user,"
+            " a query or a fragment",
+            path=name,
         )
     if path := next((path for path in _REQUEST_PATHS if address.rstrip("/").endswith(path)), ""):
-        raise RefoldError(f"{name} ends with {path}, which each request adds: leave it out of the address")
+        raise FormatError(f"ends with {path}, which each request adds: leave it out", path=name)

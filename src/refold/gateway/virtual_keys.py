@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias, get_args
 
-from refold.errors import RefoldError
+from refold.errors import FormatError, RefoldError
 
 Upstream: TypeAlias = Literal["openai", "anthropic", "gemini"]
 UPSTREAMS: Final[tuple[Upstream, ...]] = get_args(Upstream)
@@ -61,7 +61,7 @@ def read_keys(path: str, environment: Mapping[str, str] = os.environ) -> tuple[V
             tables = tomllib.load(file)
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or error
-        raise RefoldError(f"virtual_keys: {path} cannot be read: {why}") from None
+        raise FormatError(f"{path} cannot be read: {why}", path="virtual_keys") from None
     found: dict[str, str] = {}
     keys = []
     for name, table in tables.items():

@@ -8,7 +8,7 @@ from typing import Any, Final
 from refold.calls.summariser import AskTarget
 from refold.config.serve_settings import INSPECT_TOKEN_VARIABLE
 from refold.core.compaction.policy import Policy
-from refold.errors import RefoldError
+from refold.errors import FormatError, RefoldError
 from refold.policies import presets
 from refold.stores import Store
 
@@ -58,21 +58,24 @@ class InspectorOptions:
 def check_inspector(options: InspectorOptions) -> None:
     """Refuse options with which an inspector must not start."""
     if not 0 <= options.port <= 65_535:
-        raise RefoldError(f"port is {options.port}: it must be a number from 0 to 65535")
+        raise FormatError("must be a number from 0 to 65535", path="port")
     check_token(INSPECT_TOKEN_VARIABLE, options.token, _LEAST_TOKEN)
     if bool(options.certificate) != bool(options.certificate_key):
-        raise RefoldError("tls_certificate and tls_key are files that belong together: name both")
+        name = "tls_certificate" if options.certificate else "tls_key"
+        raise FormatError("tls_certificate and tls_key belong together: name both files", path=name)
     if is_loopback(options.host):
         return
     if not options.token:
-        raise RefoldError(
+        raise FormatError(
             f"{options.host} can be reached from other machines: set {INSPECT_TOKEN_VARIABLE}, or listen on"
-            " 127.0.0.1"
+            " 127.0.0.1",
+            path="host",
         )
     if not options.certificate and not options.behind_proxy:
-        raise RefoldError(
+        raise FormatError(
             f"{options.host} can be reached from other machines, and the inspector's token could be read on"
-            " its way: name tls_certificate and tls_key, or say --behind-proxy if one speaks TLS in front"
+            " its way: name tls_certificate and tls_key, or say --behind-proxy if one speaks TLS in front",
+            path="host",
         )
 
 

@@ -7,7 +7,7 @@ import signal
 from collections.abc import Callable
 from contextlib import suppress
 
-from refold.errors import RefoldError
+from refold.errors import FormatError
 from refold.inspector.browsing import leave_address
 from refold.inspector.server import InspectorServer
 
@@ -37,11 +37,12 @@ async def _serve(server: InspectorServer, announce: Callable[[str], None]) -> No
         await server.close()
 
 
-def explain_no_listening(host: str, port: int, error: OSError) -> RefoldError:
+def explain_no_listening(host: str, port: int, error: OSError) -> FormatError:
     """Return why no server can listen there, in the system's own words: the event loop adds the address."""
     reason = os.strerror(error.errno).lower() if error.errno and error.errno > 0 else str(error)
-    hint = "; choose another one with --port (0: a free one)" * (error.errno == errno.EADDRINUSE)
-    return RefoldError(f"cannot listen on {host}:{port}: {reason}{hint}")
+    hint = "; choose another port (0: a free one)" * (error.errno == errno.EADDRINUSE)
+    name = "port" if error.errno in (errno.EADDRINUSE, errno.EACCES) else "host"
+    return FormatError(f"cannot listen on {host}:{port}: {reason}{hint}", path=name)
 
 
 def describe_page(url: str) -> str:

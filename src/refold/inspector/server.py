@@ -8,7 +8,7 @@ from typing import Any, Final, Self, cast
 
 from aiohttp import EMPTY_PAYLOAD, web
 
-from refold.errors import RefoldError
+from refold.errors import FormatError
 from refold.inspector.http.answers import answer_text
 from refold.inspector.http.paths import is_inspector_path
 from refold.inspector.inspector import Inspector
@@ -103,7 +103,7 @@ def make_tls_context(certificate: str, key: str) -> ssl.SSLContext | None:
     try:
         context.load_cert_chain(certificate, key)
     except (OSError, ssl.SSLError) as error:
-        raise RefoldError(f"the certificate {certificate} cannot be used: {error}") from None
+        raise FormatError(f"{certificate} cannot be used: {error}", path="tls_certificate") from None
     return context
 
 

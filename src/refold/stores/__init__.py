@@ -33,7 +33,7 @@ from urllib.parse import parse_qsl
 from refold.arguments import check_arguments
 from refold.core.log.entries import Entry, Kind
 from refold.core.messages.quick_init import quick_init
-from refold.errors import RefoldError, StoreError
+from refold.errors import FormatError, RefoldError, StoreError
 
 Durability: TypeAlias = Literal["full", "normal"]
 
@@ -330,7 +330,7 @@ def _find_opener(scheme: str) -> Callable[..., Any]:
     plug_ins = {point.name: point for point in entry_points(group="refold.stores")}
     if scheme not in plug_ins:
         known = ", ".join(sorted({*BUILT_IN, *plug_ins}))
-        raise RefoldError(f"there is no store {scheme!r}; known stores: {known}")
+        raise FormatError(f"there is no store {scheme!r}; known stores: {known}", path="store")
     return cast("Callable[..., Any]", plug_ins[scheme].load())
 
 

@@ -174,7 +174,7 @@ def _make_settings(args: Namespace, settings: "Settings", screen: Screen) -> "Ch
     from refold.config import settings as config
 
     if settings.policy is not None and not args.policy:
-        refuse_unknown_policy(settings.policy, settings.sources["policy"])
+        refuse_unknown_policy(settings.policy, settings.describe_source("policy"))
     policy = make_policy(args.policy or settings.policy or "refold", args.knobs or (), settings)
     policy = config.apply_settings(policy, settings)
     size = settings.window if args.window is None else args.window

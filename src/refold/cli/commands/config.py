@@ -63,7 +63,7 @@ def run(args: Namespace, screen: Screen) -> int:
         return DONE if args.json or file is not None else REFUSED
     settings = config.load()
     if settings.policy is not None:
-        refuse_unknown_policy(settings.policy, settings.sources["policy"])
+        refuse_unknown_policy(settings.policy, settings.describe_source("policy"))
     rows = {name: _setting_data(name, settings) for name in SETTINGS}
     rows |= _knob_data(settings) | _serve_data(settings)
     if args.name is not None:

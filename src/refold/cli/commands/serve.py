@@ -19,11 +19,13 @@ from refold.config import settings as config
 from refold.config.serve_settings import (
     INSPECT_TOKEN_VARIABLE,
     SECRET_VARIABLE,
+    SERVE_SETTINGS,
     TOKEN_VARIABLE,
     parse_serve_value,
 )
+from refold.config.values import SETTINGS
 from refold.core.compaction.policy import Policy
-from refold.errors import install_hint
+from refold.errors import FormatError, install_hint
 from refold.gateway.options import (
     GatewayOptions,
     HistoryOptions,
@@ -97,7 +99,7 @@ def run(args: Namespace, screen: Screen) -> int:
     # A store that does not exist would only be made, and be empty.
     if args.inspect_only and (address := store_address(args)) != DEFAULT and not store_exists(address):
         raise Refused(f"there is no store in {address}: check the address")
-    with _open_histories(args) as histories:
+    with _name_source(args), _open_histories(args) as histories:
         if histories.tenancy != "single":  # the operator's looks at what belongs to others are on record
             handler = logging.StreamHandler(screen.err)
             handler.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
@@ -136,9 +138,25 @@ def _read_options(args: Namespace) -> GatewayOptions:
     secrets = {"token": TOKEN_VARIABLE, "inspect_token": INSPECT_TOKEN_VARIABLE}
     values |= {name: os.environ.get(variable, "").strip() for name, variable in secrets.items()}
     if not args.inspect_only:
-        return make_options(values)
+        with _name_source(args):
+            return make_options(values)
     # the token of callers is the gateway's matter; what the inspector needs is checked when it is made
     return GatewayOptions(**{name: value for name, value in values.items() if value is not None})
+
+
+@contextmanager
+def _name_source(args: Namespace) -> Iterator[None]:
+    """Name a refused setting as it was given: the option, the variable, or the file and the key."""
+    try:
+        yield
+    except FormatError as error:
+        name, settings = error.path, config.load()
+        if name not in SETTINGS and name not in SERVE_SETTINGS:
+            raise
+        given = settings.describe_source(f"serve.{name}") or settings.describe_source(name)
+        if getattr(args, name, None) is not None or (not given and hasattr(args, name)):
+            given = "--" + name.replace("_", "-")
+        raise FormatError(str(error).removeprefix(f"{name}: "), path=given or name) from None
 
 
 @contextmanager
@@ -147,7 +165,7 @@ def _open_histories(args: Namespace) -> Iterator[HistoryOptions]:
     settings = config.load()
     window = settings.window if args.window is None else parse_size(args.window, "--window")
     policy = args.policy or settings.policy or "refold"
-    refuse_unknown_policy(policy, "--policy" if args.policy else settings.sources.get("policy", "policy"))
+    refuse_unknown_policy(policy, "--policy" if args.policy else settings.describe_source("policy"))
 
     def make_policy(name: str) -> Policy:
         return config.apply_settings(presets.get(name, **settings.knobs_of(name)), settings)

@@ -130,7 +130,7 @@ def read_inputs(args: Namespace, screen: Screen) -> Inputs:
     """Read the settings and the conversation."""
     settings = config.load()
     if settings.policy is not None and not args.policy:
-        refuse_unknown_policy(settings.policy, settings.sources["policy"])
+        refuse_unknown_policy(settings.policy, settings.describe_source("policy"))
     if args.format:
         formats.get(args.format)
     source = read_conversation_of(args, screen, whole=getattr(args, "whole", False))

@@ -39,7 +39,7 @@ def open_remote(args: Namespace) -> Iterator[tuple[Store, Defaults]]:
         formats.get(args.format)
     policy = args.policy or settings.policy
     if policy is not None:
-        refuse_unknown_policy(policy, "--policy" if args.policy else settings.sources["policy"])
+        refuse_unknown_policy(policy, "--policy" if args.policy else settings.describe_source("policy"))
     with ExitStack() as stack:
         client = open_summariser(args, settings)
         if client is not None:
@@ -60,7 +60,7 @@ def open_summariser(args: Namespace, settings: config.Settings) -> Client | None
     """Return the client that summarises; a program cannot, because its output would mix with the protocol."""
     address, source = args.ask, "--ask"
     if address is None:
-        address, source = settings.ask, settings.sources.get("ask", "ask")
+        address, source = settings.ask, settings.describe_source("ask")
     if address is None or address.strip() == NOBODY:
         return None
     if not is_address(address):

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Final
 from refold.clients import Client, open_client
 from refold.clients.contract import BUILT_IN
 from refold.core.compaction.flow import Answer, Ask
-from refold.errors import AnswerFailed, RefoldError, StoreError, describe_fault
+from refold.errors import AnswerFailed, FormatError, StoreError, describe_fault
 from refold.gateway.http.routes import find_root
 from refold.gateway.http.upstream_addresses import leads_inside
 from refold.gateway.virtual_keys import Upstream
@@ -76,7 +76,8 @@ def check_summary_models(names: tuple[str, ...]) -> None:
     for name in names:
         scheme, colon, _ = name.partition(":")
         if name.rstrip(":") in _VARIABLES or (colon and scheme in BUILT_IN.keys() - _VARIABLES):
-            raise RefoldError(f"summary_model: {name!r} names no model: write openai:NAME or anthropic:NAME")
+            text = f"{name!r} names no model: write openai:NAME or anthropic:NAME"
+            raise FormatError(text, path="summary_model")
         for wire in _UPSTREAMS:
             if model := find_summary_model((name,), wire):
                 CallerSummariser(wire, model, 1.0).close()

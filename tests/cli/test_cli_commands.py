@@ -536,8 +536,8 @@ def test_the_answering_program_has_a_window_of_its_own(large, model, tmp_path):
 @pytest.mark.parametrize(
     ("args", "said"),
     [
-        (["--ask", "no-such-program"], "there is no program 'no-such-program'"),
-        (["--ask", ""], "there is no program ''"),
+        (["--ask", "no-such-program"], "'no-such-program' is no address of a model: write anthropic:MODEL, "),
+        (["--ask", ""], "'' is no address of a model: write anthropic:MODEL, "),
         (["--ask", "'open"], "no closing quotation"),
         (["--ask", "cat", "--ask-timeout", "0"], "--ask-timeout takes seconds"),
         (["--ask", "cat", "--ask-timeout", "nan"], "--ask-timeout takes seconds"),

@@ -69,7 +69,7 @@ def test_no_command_tells_what_to_begin_with():
         (["plan", "a.json", "--policy", "al"], "--policy: there is no policy 'al' (did you mean all?)"),
         (["replay", "a.json", "--policy", "al"], "--policy: there is no policy 'al' (did you mean all?)"),
         (["measure", "a.json", "--policy", "al"], "there is no policy 'al' (did you mean opal?)"),
-        (["compact", "a.json", "--ask", "lokal"], "there is no program 'lokal'; did you mean local?"),
+        (["compact", "a.json", "--ask", "lokal"], "'lokal' is no address of a model: did you mean local?"),
         (["chat", "--model", "lokal"], "'lokal' is no address: did you mean local?"),
         (["chat", "--model", "antropic:m"], "is no address: did you mean anthropic:m?"),
         (["measure", "a.json", "--format", "klingon"], "no format is named 'klingon'"),

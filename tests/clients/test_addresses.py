@@ -35,6 +35,12 @@ def test_a_window_can_be_given():
     assert open_client("http://127.0.0.1:8080/v1#m", window="4k").window == 4_000
 
 
+FORMS = (
+    "is no address of a model: write anthropic:MODEL, gemini:MODEL, openai:MODEL, responses:MODEL,"
+    " http://HOST/v1#MODEL or local"
+)
+
+
 @pytest.mark.parametrize(
     ("address", "why"),
     [
@@ -44,11 +50,17 @@ def test_a_window_can_be_given():
         ("gemini:gemini-2.5-flash", "needs a key: set GEMINI_API_KEY or GOOGLE_API_KEY"),
         ("openai:", "names no model: write openai:gpt-4.1-mini"),
         ("openai", "names no model"),
-        ("nobody:model", "there is no client 'nobody'; known are: anthropic, gemini, http"),
-        ("gpt-4o", "'gpt-4o' is no address of a client"),
-        ("", "name somebody to ask"),
-        (",", "name somebody to ask"),
-        ([], "name somebody to ask"),
+        ("nobody:model", f"'nobody:model' {FORMS}"),
+        ("gpt-4o", f"'gpt-4o' {FORMS}"),
+        ("antropic:m", "'antropic:m' is no address of a model: did you mean anthropic:m?"),
+        ("http//user:secret@ho st", FORMS),
+        (
+            "htp://user:secret@host/v1",
+            "'htp://***@host/v1' is no address of a model: did you mean http://***@",
+        ),
+        ("", f"'' {FORMS}"),
+        (",", f"'' {FORMS}"),
+        ([], f"'' {FORMS}"),
         ([7], "a chain holds addresses and clients, not int"),
         ("http://user:secret@host/v1#m", "may hold no user, password or query"),
         ("https://host/v1?key=secret#m", "may hold no user, password or query"),

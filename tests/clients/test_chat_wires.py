@@ -437,7 +437,7 @@ def test_tools_of_the_session_go_along(provider, connect, wire):
     [
         ("local, openai:gpt-4.1", "one model at a time"),
         ("", "one model at a time"),
-        ("nobody:there", "no client 'nobody'"),
+        ("nobody:there", "'nobody:there' is no address of a model"),
         ("openai:gpt-4.1", "needs a key"),
     ],
 )

@@ -105,5 +105,5 @@ def test_what_is_nobody_is_refused(wrong):
 
 
 def test_a_wrong_address_is_refused_before_anything_is_done():
-    with pytest.raises(RefoldError, match="there is no client 'nobody'"):
+    with pytest.raises(RefoldError, match="'nobody:model' is no address of a model"):
         refold.compact(HISTORY, ask="nobody:model")

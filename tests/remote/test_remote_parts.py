@@ -64,7 +64,7 @@ def test_a_number_without_an_end_is_no_json(word):
         (["--policy", "rippel"], "did you mean ripple?"),
         (["--window", "lots"], "--window"),
         (["--format", "klingon"], "klingon"),
-        (["--ask", "cat"], "--ask: 'cat' is no address"),
+        (["--ask", "cat"], "--ask: 'cat' is no address of a model"),
         (["--ask", "openai:gpt-4.1"], "--ask: openai:gpt-4.1 needs a key"),
         (["--store", "nowhere:x"], "nowhere"),
     ],
@@ -85,7 +85,7 @@ def test_wrong_use_is_told_at_the_start(command, options, words, capsys, monkeyp
 def test_a_wrong_setting_is_told_by_its_own_name(command, capsys, monkeypatch):
     monkeypatch.setenv("REFOLD_ASK", "cat")
     assert main([command, "--store", "memory:"]) == 2
-    assert capsys.readouterr().err.startswith("refold: REFOLD_ASK: 'cat' is no address; write ")
+    assert capsys.readouterr().err.startswith("refold: REFOLD_ASK: 'cat' is no address of a model: write ")
 
 
 # -- a store that fails ------------------------------------------------------------------------------------

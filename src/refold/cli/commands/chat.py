@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING, Final
 
 from refold import clients
 from refold.cli.exit_status import Refused, WrongUse
-from refold.cli.input.ask import NOBODY, add_ask_options, open_answerer, suggest_address
+from refold.cli.input.ask import NOBODY, add_ask_options, open_answerer
 from refold.cli.input.raw import parse_size, read_text_argument
 from refold.cli.input.stores import DEFAULT, store_address, store_exists, use_store
 from refold.cli.options.common import COLOUR_HELP, POLICY_HELP, WINDOW_HELP
 from refold.cli.output.screen import Screen
+from refold.clients.addresses import suggest_address
 from refold.core.models.model_names import parse_model_name
 from refold.errors import RefoldError, install_hint
 

@@ -11,7 +11,7 @@ from refold.cli.input.raw import parse_size
 from refold.cli.input.stores import store_address
 from refold.cli.options.common import POLICY_HELP, STORE_HELP, WINDOW_HELP
 from refold.cli.options.knobs import refuse_unknown_policy
-from refold.clients import Client, is_address, open_client
+from refold.clients import Client, open_client
 from refold.config import settings as config
 from refold.config.values import MOST_SESSIONS
 from refold.errors import RefoldError
@@ -63,10 +63,6 @@ def open_summariser(args: Namespace, settings: config.Settings) -> Client | None
         address, source = settings.ask, settings.describe_source("ask")
     if address is None or address.strip() == NOBODY:
         return None
-    if not is_address(address):
-        raise WrongUse(
-            f"{source}: {address!r} is no address; write anthropic:MODEL, http://HOST/v1#MODEL or local"
-        )
     try:
         return open_client(address)
     except RefoldError as error:

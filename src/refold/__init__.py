@@ -3,9 +3,7 @@
 Names are loaded when they are first used, so that `import refold` costs next to nothing.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
-
+TYPE_CHECKING = False  # as type checkers know it: to load typing takes longer than all else here
 if TYPE_CHECKING:
     from refold import presets
     from refold.adapters.clients import wrap
@@ -76,7 +74,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-_MODULES: Final = {
+_MODULES = {
     "refold.adapters.clients": "wrap",
     "refold.calls.compact": "acompact compact",
     "refold.calls.measure": "count fit_files fit_text measure",
@@ -109,14 +107,16 @@ _MODULES: Final = {
 }
 """The module of each public name; `window=lookup` is `lookup` in its module and `window` here."""
 
-_SOURCES: Final = {
+_SOURCES = {
     public: (module, own or public)
     for module, names in _MODULES.items()
     for public, _, own in (name.partition("=") for name in names.split())
 }
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
+    from importlib import import_module
+
     if name == "presets":
         return import_module("refold.presets")
     if name not in _SOURCES:

@@ -258,6 +258,28 @@ def _is_over(pid: int) -> bool:
     return told.stdout.strip() in {b"", b"Z", b"Zs"}
 
 
+def test_ctrl_c_is_heeded_before_anything_else_is_loaded():
+    """What takes time is loaded inside of `main`, where Ctrl-C is one line and 130."""
+    code = (
+        "import sys; before = set(sys.modules); import refold.cli; print(*sorted(set(sys.modules) - before))"
+    )
+    command = [sys.executable, "-S", "-c", code]
+    env = {"PYTHONPATH": str(ROOT / "src")}
+    ran = subprocess.run(command, capture_output=True, check=True, timeout=HANG, env=env)
+    assert ran.stdout.decode().split() == ["gc", "refold", "refold.cli"]
+
+
+def test_ctrl_c_while_the_program_is_loaded():
+    code = (
+        "import sys; from refold.cli import main\n"
+        "class Pressed:\n"
+        "    def find_spec(self, *_): raise KeyboardInterrupt\n"
+        "sys.meta_path.insert(0, Pressed()); sys.exit(main(['--version']))"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False, timeout=HANG)
+    assert (ran.returncode, ran.stdout, ran.stderr) == (130, b"", b"refold: interrupted\n")
+
+
 def test_ctrl_c_while_reading():
     reader, writer = os.pipe()
     with started("measure", "-", stdin=reader) as program:

@@ -6,13 +6,12 @@ Imports go one way: commands, chat -> options -> input -> output.
 
 import gc
 import sys
-from collections.abc import Sequence
 
 
-def main(argv: Sequence[str] | None = None) -> int:
+def main(argv: list[str] | None = None) -> int:
     """Run the program with these arguments, or those of the process; returns its exit status."""
     gc.disable()  # until the command is loaded: nothing of that is garbage, and the search takes 15 ms
-    try:
+    try:  # until here nothing is loaded that takes time
         from refold.cli.program import run
 
         return run(argv)

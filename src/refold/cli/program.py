@@ -258,6 +258,5 @@ def _show_warnings(screen: Screen) -> Iterator[None]:
 def _name_options(text: str) -> str:
     """Return a message of the library with options in place of parameters."""
     text = text.replace(" (at a terminal: --window, or add it to refold.toml)", " or add it to refold.toml")
-    text = text.removesuffix(", or pass a callable")
     named = _ARGUMENT.sub(lambda found: f"pass --{found[1]} {found[2] or ''}".rstrip(), text)
     return named.replace("`folds()`", "`refold folds`")

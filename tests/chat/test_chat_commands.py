@@ -470,6 +470,25 @@ def test_recall_finds_what_was_folded():
     assert "say what to look for" in do(chat, "/recall")
 
 
+def test_what_stands_on_a_branch_that_was_left_is_listed_by_a_short_name():
+    """The line below the list reads it, by its number on its own branch; another such word is looked for."""
+    chat = make_conversation(["the quick brown fox"], window=200_000)
+    for number in range(3):
+        say(chat, f"question {number} about the harbour, deadbeef{number}")
+    do(chat, "/rewind #4")
+    listed = do(chat, "/recall question 2")
+    name, how = (
+        re.search(r"^([0-9a-f]{8})  user  on another branch  question 2 about", listed)[1],
+        listed[-40:],
+    )
+    assert how.endswith(f"/recall {name} shows all of it")
+    shown = "#5 user: question 2 about the harbour, deadbeef2"
+    [hit] = [hit for hit in chat.session.recall("question 2") if name in hit.handle]
+    assert do(chat, f"/recall {name}") == do(chat, f"/recall {hit.handle}") == shown
+    assert "on another branch  question 2" in do(chat, "/recall deadbeef2")
+    assert do(chat, "/recall 00000000") == "nothing was found"
+
+
 def test_a_plan_and_the_context_count_alike():
     """Also where the provider has reported another number than the estimate."""
     chat = filled()

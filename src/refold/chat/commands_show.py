@@ -1,5 +1,6 @@
 """Commands that change nothing: context, cost, plan, folds, sessions, and recalled messages."""
 
+import re
 from datetime import UTC, datetime
 from typing import Final
 
@@ -8,7 +9,7 @@ from refold.chat import tools
 from refold.chat.commands_fold import explain_unfolded, refuse_if_unchanged
 from refold.chat.conversation import SHORT_NAME_CHARS, Conversation
 from refold.chat.display import Gauge, Note, Table, context_line, context_warning, format_tokens
-from refold.core.log.entries import bare_name
+from refold.core.log.entries import SAID, bare_name, is_name
 from refold.core.messages.text_cutting import find_telling_word, first_line
 from refold.core.tokens.units import format_count
 from refold.errors import RefoldError, install_hint
@@ -18,6 +19,8 @@ from refold.session.steps.recall import is_handle
 
 MAX_HITS: Final = 5
 """Messages that `/recall` lists; the search orders them by relevance, and five fit a screen."""
+_SHORT_NAME: Final = re.compile(rf"[0-9a-f]{{{SHORT_NAME_CHARS},}}")
+"""The name of a message, or its beginning; a shorter row of digits is a word to look for."""
 
 
 def context(conversation: Conversation, _: str) -> None:
@@ -132,9 +135,9 @@ def recall(conversation: Conversation, argument: str) -> None:
     """Show messages by words, or one stretch of them verbatim."""
     if not argument:
         raise RefoldError("say what to look for: /recall WORDS, or a handle such as /recall #12-#57")
-    if is_handle(argument):
-        conversation.session.original(argument)  # raises where nothing is; the answer for models would not
-        conversation.ui.show(Note(conversation.session.answer_recall({"handle": argument})))
+    if handle := argument if is_handle(argument) else _find_name(conversation, argument):
+        conversation.session.original(handle)  # raises where nothing is; the answer for models would not
+        conversation.ui.show(Note(conversation.session.answer_recall({"handle": handle})))
         return
     hits = conversation.session.recall(argument, limit=MAX_HITS)
     if not hits:
@@ -142,14 +145,25 @@ def recall(conversation: Conversation, argument: str) -> None:
         return
     rows = [
         (
-            hit.handle,
+            bare_name(hit.handle)[:SHORT_NAME_CHARS],
             hit.role,
-            "folded" if hit.folded else "seen",
+            "on another branch" if is_name(hit.handle) else "folded" if hit.folded else "seen",
             first_line(_excerpt(hit.text, argument), 200),
         )
         for hit in hits
     ]
-    conversation.ui.show(Table(tuple(rows), "lllL"), Note(f"/recall {hits[0].handle} shows all of it", "dim"))
+    conversation.ui.show(Table(tuple(rows), "lllL"), Note(f"/recall {rows[0][0]} shows all of it", "dim"))
+
+
+def _find_name(conversation: Conversation, word: str) -> str | None:
+    """Return the name of a message on any branch by its beginning, as it is listed; None for another word."""
+    start = bare_name(word)
+    if not _SHORT_NAME.fullmatch(start):
+        return None
+    store, name = conversation.store, conversation.session.name
+    ends = [branch.ends for branch in store.branches(name)]
+    said = (entry.name for end in ends for entry in store.read(name, end, kinds=SAID))
+    return next((each for each in said if bare_name(each).startswith(start)), None)
 
 
 def _excerpt(text: str, query: str) -> str:

@@ -151,11 +151,17 @@ def original(state: SessionState, handle: Any) -> SessionFlow[list[Any]]:
     ranges = find_ranges(state, word)
     if ranges is not None:
         return (yield from read_said(state, ranges))
-    places: dict[str, Place] = yield StoreCall(lambda: state.log.find(state.name, [word]))
-    if word not in places:
-        raise RefoldError(f"there is no entry {word!r} in session {state.name!r}: `log()` lists its entries")
-    entry: Entry = yield StoreCall(lambda: next(state.log.read(state.name, places[word], newest=True)))
+    entry = yield from find_entry(state, word)
     return [state.from_stored(entry)] if entry.kind == "said" else [entry.value]
+
+
+def find_entry(state: SessionState, name: str) -> SessionFlow[Entry]:
+    """Return the entry of a name, on any branch."""
+    places: dict[str, Place] = yield StoreCall(lambda: state.log.find(state.name, [name]))
+    if name not in places:
+        raise RefoldError(f"there is no entry {name!r} in session {state.name!r}: `log()` lists its entries")
+    entry: Entry = yield StoreCall(lambda: next(state.log.read(state.name, places[name], newest=True)))
+    return entry
 
 
 def find_removed(view: View, fold: Folded) -> list[MessageRange]:
@@ -208,7 +214,7 @@ def read_with_results(state: SessionState, handle: Any) -> SessionFlow[tuple[lis
     items = yield from original(state, handle)
     ranges = find_ranges(state, handle)
     if ranges is None:  # an entry, perhaps of another branch
-        return [1], items
+        return [(yield from find_entry(state, handle)).said], items
     numbers = [number for stretch in ranges for number in range(stretch.first, stretch.last + 1)]
     shown = set(range(len(items)))
     if link(_parse_items(state, items)).unanswered:

@@ -105,8 +105,15 @@ def test_a_session_is_meant_where_none_is_named(store):
 WRONG = [
     ("context_stats", {"session_id": "nobody"}, "no session 'nobody'"),
     ("recall_expand", {"session_id": "short", "entry_id": "#9"}, "names no message"),
-    ("recall_search", {}, "query"),
-    ("recall_search", {"query": "x", "limit": 0}, "limit"),
+    ("recall_search", {}, "Error executing tool recall_search: query: is missing"),
+    ("recall_search", {"query": "x", "limit": 0}, "limit: must be greater than or equal to 1"),
+    ("recall_search", {"query": ["x"]}, "query: must be a valid string"),
+    ("context_stats", {"session_id": 5}, "session_id: must be a valid string"),
+    (
+        "recall_expand",
+        {"a\nb": 1},
+        "entry_id: is missing; there is no argument 'a\\nb'; there are entry_id, ",
+    ),
 ]
 
 
@@ -115,6 +122,7 @@ def test_what_is_wrong_is_told_to_the_model(store):
     for result, (_, _, words) in zip(results, WRONG, strict=True):
         assert result.is_error
         assert words in result.content[0].text
+        assert "\n" not in result.content[0].text
         assert "session/open" not in result.content[0].text, "which is no tool"
 
 
@@ -123,7 +131,7 @@ def test_a_misspelt_argument_is_refused_instead_of_another_session_folded(store)
         store, [("compact_now", {"session": "long", "keep_recent": 1_000}), ("context_stats", {})]
     )
     assert result.is_error
-    assert "session\n" in result.content[0].text
+    assert result.content[0].text.endswith("there is no argument 'session'; did you mean session_id?")
     assert told(stats)["folds"] == 0
     assert all(tool.input_schema["additionalProperties"] is False for tool in tools)
 

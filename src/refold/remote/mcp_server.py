@@ -21,9 +21,10 @@ from mcp.server import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.mcpserver.tools import Tool
 from mcp.types import ToolAnnotations
-from pydantic import Field
+from pydantic import Field, ValidationError
 
 from refold import __version__
+from refold.arguments import suggest
 from refold.core.messages.text_cutting import find_telling_word
 from refold.errors import RefoldError
 from refold.remote import operations
@@ -129,6 +130,27 @@ async def _run(act: Awaitable[dict[str, Any]]) -> dict[str, Any]:
         raise ToolError(message) from None
 
 
+class CheckedTool(Tool):
+    """A tool that tells wrong arguments in one line."""
+
+    async def run(self, *arguments: Any, **options: Any) -> Any:
+        """Run the tool."""
+        try:
+            return await super().run(*arguments, **options)
+        except ToolError as error:
+            if not isinstance(error.__cause__, ValidationError):
+                raise
+            known, faults = self.parameters["properties"], []
+            for each in error.__cause__.errors(include_url=False)[:3]:
+                name, kind = str(each["loc"][0]), each["type"]
+                if kind == "extra_forbidden":
+                    faults.append(f"there is no argument {name[:80]!r}; {suggest(name, known)}")
+                else:
+                    must = each["msg"].replace("Input should be", "must be")
+                    faults.append(f"{name}: " + ("is missing" if kind == "missing" else must))
+            raise ToolError(f"Error executing tool {self.name}: {'; '.join(faults)}") from None
+
+
 def build_server(registry: SessionRegistry, session: str | None) -> MCPServer[Any]:
     """Build the server with its four tools."""
     acts = Tools(registry, session)
@@ -137,7 +159,8 @@ def build_server(registry: SessionRegistry, session: str | None) -> MCPServer[An
     folds = ToolAnnotations(read_only_hint=False, destructive_hint=False)
     named = (acts.context_stats, acts.compact_now, acts.recall_search, acts.recall_expand)
     tools = [
-        Tool.from_function(act, annotations=folds if act == acts.compact_now else reads) for act in named
+        CheckedTool.from_function(act, annotations=folds if act == acts.compact_now else reads)
+        for act in named
     ]
     for tool in tools:
         # A misspelt `session_id` would be passed over, and another session folded.

@@ -1,21 +1,21 @@
-"""Full-text index in memory: which texts have which words, ranked with BM25. Knows no files.
+"""Which words a text has, and which texts fit a query best, ranked with BM25: the same for every store.
 
-Texts are numbered as they come and never leave. A word is a row of letters and digits; case and accents do
-not matter. Scripts without spaces between words are taken letter by letter, or by pairs of letters. Each
-word has the sorted numbers of the texts that contain it. A search begins with the rarest word of the query
-and only looks the others up, so a rare sentence is found at once, however many texts there are.
+A word is a row of letters and digits, taken by its stem; case and accents do not matter. Scripts without
+spaces between words are taken letter by letter, or by pairs of letters. `rank_texts` ranks what an index
+finds: that of a database, or the `WordIndex` here, which is in memory. How rare a word is follows from the
+texts that are searched, so that a session has the same hits whatever else is stored.
 """
 
 import re
 from array import array
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from heapq import nlargest
+from heapq import nsmallest
 from math import log
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol, TypeAlias
 from unicodedata import normalize
 
 from refold.stores import SearchHit
@@ -23,12 +23,13 @@ from refold.stores.text import separate_words
 
 WORD: Final = re.compile(r"[^\W_]+")
 _ACCENTS: Final = re.compile("[\u0300-\u036f]+")
-_QUERY_WORDS: Final = 64
-"""Most words of a query that count, the rarest first. A chosen bound on the work for a pasted page; the
-common words behind it hardly change the order."""
-_CANDIDATES: Final = 2_000
-"""Most texts that are ranked if no text has every word, those with the rarest words first. A chosen bound: a
-word that more texts have tells little about any of them. Too low loses hits with common words only."""
+_QUERY_WORDS: Final = 32
+"""Most words of a query, the longest ones, which tell most. A chosen bound on the work for a pasted page."""
+_COMMON: Final = 2_000
+"""A word that so many of the searched texts have makes no text a hit by itself, unless all words of the query
+are so common. A chosen bound on the work. Too low loses hits with common words only."""
+_LONGEST_WORD: Final = 500
+"""Letters of a word that count: what is longer is data. Four bytes each stay under PostgreSQL's 2,046."""
 _FEW: Final = 8
 """Cost of a look-up by halving, in steps of a plain walk over the list."""
 _LEAST_STEMMED, _MOST_STEMMED, _LAST_STEP = 3, 64, 4
@@ -50,13 +51,42 @@ last step two syllables have to stand."""
 _SATURATION: Final = 1.2
 _LENGTH: Final = 0.75
 """k1 and b of BM25 with the values that Lucene and FTS5 use (Robertson and Zaragoza, 2009)."""
+_LEAST_RARE: Final = 1e-6
+"""What a word counts that half of the texts have, as in FTS5."""
+
+
+TextKey: TypeAlias = tuple[str, int]
+"""Session of a text, and a number that grows within the session. Of equal hits the lower one comes first."""
+
+
+class Match(NamedTuple):
+    """A text that has words of a query."""
+
+    text: TextKey
+    length: int
+    """Number of its words."""
+    often: Sequence[int]
+    """How often it has each word of the query."""
 
 
 class TextHit(NamedTuple):
-    """A text that a search found, by its number."""
+    """A text that a search found."""
 
     score: float
-    text: int
+    text: TextKey
+
+
+class SearchedTexts(Protocol):
+    """The texts that one search looks at, of one session or of all."""
+
+    def measure(self) -> tuple[int, int]:
+        """Return the number of texts and of their words."""
+
+    def count(self, words: Sequence[str]) -> list[int]:
+        """Return how many texts have each of these stems."""
+
+    def find(self, words: Sequence[str], some: Sequence[str] = ()) -> list[Match]:
+        """Find the texts that have all of these stems, or at least one of `some`, which are among them."""
 
 
 class _Posting:
@@ -79,6 +109,9 @@ class _Posting:
         return [(text, often) for text in wanted if (often := self.count(text))]
 
 
+_NOWHERE: Final = _Posting()
+
+
 def split_words(text: str) -> list[str]:
     """Split a text into its words, in order.
 
@@ -92,13 +125,29 @@ def split_words(text: str) -> list[str]:
 
 
 def stem(word: str) -> str:
-    """Return the stem of an English word as FTS5 does, so that stores agree; other words stay as they are.
+    """Return the stem of an English word as Porter does; other words stay as they are.
 
     >>> [stem(word) for word in ("letters", "stories", "relational", "hoping", "running", "class")]
     ['letter', 'stori', 'relat', 'hope', 'run', 'class']
     """
     # A run of a million letters must not be kept by the cache.
-    return strip_endings(word) if _LEAST_STEMMED <= len(word) <= _MOST_STEMMED and word.isascii() else word
+    if _LEAST_STEMMED <= len(word) <= _MOST_STEMMED and word.isascii():
+        return strip_endings(word)
+    return word[:_LONGEST_WORD]
+
+
+def count_words(text: str) -> Counter[str]:
+    """Count the words of a text by their stems."""
+    counts: Counter[str] = Counter()
+    for word, often in Counter(split_words(text)).items():  # texts repeat their words: each is stemmed once
+        counts[stem(word)] += often
+    return counts
+
+
+def choose_words(query: str) -> list[str]:
+    """Return the stems of a query that are searched, each once."""
+    words = list(dict.fromkeys(map(stem, split_words(query))))
+    return words if len(words) <= _QUERY_WORDS else sorted(words, key=len, reverse=True)[:_QUERY_WORDS]
 
 
 @lru_cache(maxsize=50_000)
@@ -157,6 +206,45 @@ def _ends_short(word: str) -> bool:
     return _find_vowels(word).endswith("cvc") and word[-1] not in "wxy"
 
 
+def rank_texts(texts: SearchedTexts, query: str, *, limit: int, some: bool = False) -> list[TextHit]:
+    """Return the best texts, best first: those with every word or, if none has, those with most words.
+
+    some    one word is enough, even if some text has all of them
+    """
+    words = choose_words(query)
+    counts = {word: count for word, count in zip(words, texts.count(words), strict=True) if count}
+    if not counts or limit < 1:
+        return []
+    known = list(counts)
+    matches = [] if some or known != words else texts.find(known)
+    count_only = not (some or matches)
+    if not matches:
+        few = [word for word in known if counts[word] < _COMMON] or [min(known, key=counts.__getitem__)]
+        known = few if some else known
+        matches = texts.find(known, few)
+    how_many = [counts[word] for word in known]
+    scores = _count_matches(matches, how_many) if count_only else _score(matches, how_many, *texts.measure())
+    best = nsmallest(limit, ((-score, match.text) for score, match in zip(scores, matches, strict=True)))
+    return [TextHit(-score, text) for score, text in best]
+
+
+def _count_matches(matches: list[Match], counts: list[int]) -> Iterable[float]:
+    """Score texts by how many of the words they have, then by the rarity of these."""
+    rarity = [1 / (1 + count) for count in counts]
+    values = [1 + rare / (1 + sum(rarity)) for rare in rarity]
+    return (sum(value for value, n in zip(values, often, strict=True) if n) for _, _, often in matches)
+
+
+def _score(matches: list[Match], counts: list[int], texts: int, words: int) -> Iterable[float]:
+    """Score texts with BM25."""
+    rarity = [log((max(texts, n) - n + 0.5) / (n + 0.5)) for n in counts]
+    weights = [(_SATURATION + 1) * max(_LEAST_RARE, rare) for rare in rarity]
+    short, usual = _SATURATION * (1 - _LENGTH), _SATURATION * _LENGTH * texts / max(1, words)
+    for _, length, often in matches:
+        damped = short + usual * length
+        yield sum(weight * n / (n + damped) for weight, n in zip(weights, often, strict=True) if n)
+
+
 def rank_with_newest(
     query: str, newest: Sequence[SearchHit], hits: Sequence[SearchHit], *, limit: int, some: bool
 ) -> list[SearchHit]:
@@ -169,101 +257,77 @@ def rank_with_newest(
     index, all_hits = WordIndex(), [*newest, *hits]
     for hit in all_hits:
         index.add(hit.entry.text)
-    ranked = index.search(query, limit=limit, some=some)
-    best = [replace(all_hits[hit.text], score=hit.score) for hit in ranked]
+    ranked = rank_texts(IndexedTexts({"": index}), query, limit=limit, some=some)
+    best = [replace(all_hits[hit.text[1]], score=hit.score) for hit in ranked]
     known = {hit.entry.name for hit in best}
     # An index may know more forms of a word than this one.
     return [*best, *(hit for hit in hits if hit.entry.name not in known)][:limit]
 
 
 class WordIndex:
-    """Searchable index of texts."""
+    """The words of texts, which are numbered as they come and never leave."""
 
     def __init__(self) -> None:
         self._postings: dict[str, _Posting] = {}
         self._lengths = array("L")
-        self._total = 0
+        self.words = 0
 
     def __len__(self) -> int:
         return len(self._lengths)
 
     def add(self, text: str) -> int:
         """Add a text and return its number."""
-        number = len(self._lengths)
-        words = split_words(text)
-        # Texts repeat their words, so each is stemmed once.
-        counts: dict[str, int] = {}
-        for word, often in Counter(words).items():
-            stemmed = stem(word)
-            counts[stemmed] = counts.get(stemmed, 0) + often
+        number, counts = len(self._lengths), count_words(text)
         for word, often in counts.items():
             posting = self._postings.get(word)
             if posting is None:
                 posting = self._postings[word] = _Posting()
             posting.texts.append(number)
             posting.often.append(often)
-        self._lengths.append(len(words))
-        self._total += len(words)
+        self._lengths.append(counts.total())
+        self.words += counts.total()
         return number
 
-    def search(
-        self, query: str, *, limit: int, among: Callable[[int], bool] | None = None, some: bool = False
-    ) -> list[TextHit]:
-        """Return the best texts, best first: those with every word or, if none has, those with most words.
+    def count(self, word: str) -> int:
+        """Return how many texts have a stem."""
+        return len(self._postings[word].texts) if word in self._postings else 0
 
-        among   predicate for texts that count at all
-        some    one word is enough, even if some text has all of them
+    def find(self, name: str, words: Sequence[str], some: Sequence[str]) -> Iterable[Match]:
+        """Find the texts that have all of these stems or at least one of `some`.
+
+        name   of their session
+
+        Begins with the rarest word and only looks the others up: a rare sentence is found at once.
         """
-        words = dict.fromkeys(map(stem, split_words(query)))
-        known = sorted((p for word in words if (p := self._postings.get(word))), key=lambda p: len(p.texts))
-        known = known[:_QUERY_WORDS]
-        if not known or limit < 1:
-            return []
-        all_known = len(known) == min(len(words), _QUERY_WORDS)
-        texts = self._having_all(known, among) if all_known and not some else []
-        scores = self._score(texts or self._having_some(known, among), known)
-        if not (texts or some):
-            scores = self._count_words(scores, known)
-        best = nlargest(limit, ((score, -text) for text, score in scores.items()))
-        return [TextHit(score, -text) for score, text in best]
+        postings = [self._postings.get(word, _NOWHERE) for word in words]
+        if some:
+            found = {text for word in some for text in self._postings.get(word, _NOWHERE).texts}
+        else:
+            rarest, *others = sorted(postings, key=lambda posting: len(posting.texts))
+            found = set(rarest.texts)
+            for posting in others:
+                found = {text for text, _ in posting.among(found)}
+        often = [dict(posting.among(found)) for posting in postings]
+        return (
+            Match((name, text), self._lengths[text], [counts.get(text, 0) for counts in often])
+            for text in found
+        )
 
-    @staticmethod
-    def _having_all(postings: list[_Posting], among: Callable[[int], bool] | None) -> list[int]:
-        texts: Iterable[int] = postings[0].texts
-        left = set(texts if among is None else filter(among, texts))
-        for posting in postings[1:]:
-            left = {text for text, _ in posting.among(left)}
-        return list(left)
 
-    @staticmethod
-    def _having_some(postings: list[_Posting], among: Callable[[int], bool] | None) -> list[int]:
-        texts = (text for posting in postings for text in posting.texts if among is None or among(text))
-        candidates: dict[int, None] = {}
-        for text in texts:
-            candidates[text] = None
-            if len(candidates) >= _CANDIDATES:
-                break
-        return list(candidates)
+@dataclass(frozen=True, slots=True)
+class IndexedTexts:
+    """Texts in indexes, by the names of their sessions."""
 
-    @staticmethod
-    def _count_words(texts: Collection[int], postings: list[_Posting]) -> dict[int, float]:
-        """Score texts by how many of the words they have, then by the rarity of these."""
-        counts = dict.fromkeys(texts, 0.0)
-        rarity = [1 / (1 + len(posting.texts)) for posting in postings]
-        for posting, rare in zip(postings, rarity, strict=True):
-            for text, _ in posting.among(counts):
-                counts[text] += 1 + rare / (1 + sum(rarity))
-        return counts
+    indexes: Mapping[str, WordIndex]
 
-    def _score(self, texts: list[int], postings: list[_Posting]) -> dict[int, float]:
-        """Score texts with BM25."""
-        every = len(self._lengths)
-        usual = _LENGTH * every / self._total
-        damped = {text: _SATURATION * (1 - _LENGTH + usual * self._lengths[text]) for text in texts}
-        scores = dict.fromkeys(texts, 0.0)
-        for posting in postings:
-            rare = log(max(1.000001, (every - len(posting.texts) + 0.5) / (len(posting.texts) + 0.5)))
-            rare *= _SATURATION + 1
-            for text, often in posting.among(scores):
-                scores[text] += rare * often / (often + damped[text])
-        return scores
+    def measure(self) -> tuple[int, int]:
+        """Return the number of texts and of their words."""
+        return sum(map(len, self.indexes.values())), sum(index.words for index in self.indexes.values())
+
+    def count(self, words: Sequence[str]) -> list[int]:
+        """Return how many texts have each of these stems."""
+        return [sum(index.count(word) for index in self.indexes.values()) for word in words]
+
+    def find(self, words: Sequence[str], some: Sequence[str] = ()) -> list[Match]:
+        """Find the texts that have all of these stems, or at least one of `some`."""
+        return [match for name, index in self.indexes.items() for match in index.find(name, words, some)]

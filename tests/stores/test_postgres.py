@@ -3,7 +3,6 @@
 import asyncio
 import json
 import os
-import re
 import subprocess
 import sys
 import threading
@@ -25,6 +24,7 @@ from refold.stores import START, Head, Place, open_store
 from refold.stores.postgres import append as postgres_append
 from refold.stores.postgres import changes, check, log
 from refold.stores.postgres.connections import Connections, parse_address
+from refold.stores.text import name_hash
 from sample_sizes import WHOLE
 
 NUMBERS = count(1)
@@ -102,7 +102,7 @@ def tenant(running):
     return running.url.replace("refold@", "tenant@")
 
 
-TABLES = ["sessions", "lines", "entries", "words", "notes", "leases", "queue"]
+TABLES = ["sessions", "lines", "entries", "terms", "words", "notes", "leases", "queue"]
 
 
 def fill(store):
@@ -130,11 +130,11 @@ def test_a_wrong_query_sees_and_writes_nothing_of_another_tenant(tenant):
     for table in TABLES:
         query = "set_config('refold.query', 'alpha | gamma', false)"
         seen = f"WITH q AS MATERIALIZED (SELECT {query}) SELECT DISTINCT scope FROM q, refold.{table}"
-        if table == "words":  # the setting has to stand before the policy looks at it
+        if table == "terms":  # the setting has to stand before the policy looks at it
             with psycopg.connect(tenant, autocommit=True) as connection:
                 connection.execute(f"SELECT set_config('refold.scope', 'red', false), {query}")
-                assert connection.execute("SELECT DISTINCT scope FROM refold.words").fetchall() == [("red",)]
-        else:
+                assert connection.execute("SELECT DISTINCT scope FROM refold.terms").fetchall() == [("red",)]
+        elif table != "words":  # only an older refold writes there
             assert execute(tenant, seen, scope="red") == [("red",)], table
         assert execute(tenant, f"SELECT * FROM refold.{table}") == [], f"{table} without a scope"
         assert execute(tenant, f"SELECT * FROM refold.{table}", scope="") == []
@@ -143,7 +143,7 @@ def test_a_wrong_query_sees_and_writes_nothing_of_another_tenant(tenant):
     for statement in (
         "INSERT INTO refold.notes VALUES ('blue', 'x', 'x', 'x')",
         "INSERT INTO refold.lines VALUES ('blue', 1, 5, 0, 0)",
-        "INSERT INTO refold.words VALUES ('blue', 1, 5, 'x')",
+        "INSERT INTO refold.terms VALUES ('blue', 1, 5, 1, '', 'x')",
         "UPDATE refold.notes SET scope = 'blue'",
     ):
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
@@ -153,7 +153,7 @@ def test_a_wrong_query_sees_and_writes_nothing_of_another_tenant(tenant):
 def test_entries_cannot_be_changed_or_removed_by_those_whom_policies_bind(tenant):
     with closing(open_store(tenant, scope="green")) as store:
         fill(store)
-        for table in ("entries", "lines", "words"):
+        for table in ("entries", "lines", "terms"):
             assert execute(tenant, f"UPDATE refold.{table} SET session = 0", scope="green") == 0
             assert execute(tenant, f"DELETE FROM refold.{table}", scope="green") == 0
         assert list(store.check()) == []
@@ -173,14 +173,15 @@ def test_a_tenant_that_policies_bind_can_do_everything(tenant):
 def test_a_search_uses_the_index_though_policies_hold(running, tenant):
     with closing(open_store(tenant, scope="indexed")) as store:
         store.append("s", chain(*(f"word{number} common" for number in range(3000))), expect=None)
-    execute(running.url, "ANALYZE refold.words")
+    execute(running.url, "ANALYZE refold.terms")
     with psycopg.connect(tenant, autocommit=True) as connection:
         settings = "set_config('refold.scope', 'indexed', false), set_config('refold.query', 'word7', false)"
         connection.execute(f"SELECT {settings}")
-        plan = connection.execute(
-            "EXPLAIN SELECT * FROM refold.words WHERE scope = 'indexed' AND lexemes @@ 'word7'::tsquery"
-        )
-        assert "Bitmap Index Scan on words_by_lexeme" in "\n".join(row[0] for row in plan)
+        asked = "scope = 'indexed' AND lexemes @@ current_setting('refold.query', true)::tsquery"
+        plan = connection.execute(f"EXPLAIN SELECT length FROM refold.terms WHERE {asked}").fetchall()
+        lines = "\n".join(row[0] for row in plan)
+    assert "Bitmap Index Scan on terms_by_lexeme" in lines
+    assert lines.count("@@") == 2, "the index and the check of lossy pages, and no filter"
 
 
 def test_scopes_are_worlds_of_their_own(running):
@@ -500,7 +501,7 @@ def test_several_who_open_an_empty_database_make_its_tables_once(database):
 
     with ThreadPoolExecutor(6) as pool:
         list(pool.map(work, range(6)))
-    assert execute(database, "SELECT version FROM refold.migrations ORDER BY 1") == [(1,), (2,), (3,)]
+    assert execute(database, "SELECT version FROM refold.migrations ORDER BY 1") == [(1,), (2,), (3,), (4,)]
     assert execute(database, "SELECT count(*) FROM refold.notes") == [(6,)]
 
 
@@ -718,12 +719,12 @@ def test_a_full_disk_is_an_error_of_its_own_and_writes_nothing(database):
             database,
             "CREATE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
             " RAISE EXCEPTION 'could not extend file' USING ERRCODE = '53100'; END $$;"
-            "CREATE TRIGGER full_disk BEFORE INSERT ON refold.words EXECUTE FUNCTION full_disk()",
+            "CREATE TRIGGER full_disk BEFORE INSERT ON refold.terms EXECUTE FUNCTION full_disk()",
         )
         with pytest.raises(StoreFull, match="is full, nothing was written"):
             store.append("s", [said("b")], expect=head)
         assert store.head("s") == head
-        execute(database, "DROP TRIGGER full_disk ON refold.words")
+        execute(database, "DROP TRIGGER full_disk ON refold.terms")
         assert store.append("s", [said("b")], expect=head).version == 2
 
 
@@ -862,23 +863,41 @@ def test_without_the_library_the_extra_is_named(monkeypatch):
 def test_tables_of_a_newer_version_are_left_alone(database):
     open_store(database).close()
     execute(database, "INSERT INTO refold.migrations VALUES (99)")
-    with pytest.raises(LogTooNew, match="99 and this refold knows 3: upgrade"):
+    with pytest.raises(LogTooNew, match="99 and this refold knows 4: upgrade"):
         open_store(database)
 
 
-def test_what_an_older_version_has_indexed_is_found(address, monkeypatch):
-    """It kept accents, and cut scripts without spaces where a mark stands."""
+def store_as_before(url, scope, session, entries):
+    """Store entries as an older refold did, which knows nothing of `terms`."""
+    last = entries[-1]
+    [(number,)] = execute(
+        url,
+        "INSERT INTO refold.sessions (scope, key, name, seq, head, said, version, last, batch, created, changed)"
+        " VALUES (%s, %s, %s, %s, %s, %s, 1, %s, 1, 1, 1)"
+        " ON CONFLICT (scope, key) DO UPDATE SET seq = excluded.seq, head = excluded.head, said = excluded.said,"
+        " version = sessions.version + 1, last = excluded.last RETURNING id",
+        *(scope, name_hash(session), session.encode(), last.said, last.name, last.said, last.said),
+    )
+    for one in entries:
+        values = scope, number, one.said, 0, one.said, 1, 1.0, one.kind, one.name, one.parent, one.body, ""
+        execute(url, f"INSERT INTO refold.entries VALUES ({'%s, ' * 12}%s)", *values, one.text.encode())
+
+
+def test_what_an_older_version_appends_meanwhile_is_found(running, address):
+    """And what a newer one appends behind it, each text once."""
+    scope = address.rpartition("=")[2]
+    said_before = chain("zebra one", "zebra two", "", "zebra zebra three")
     with closing(open_store(address)) as store:
-        with monkeypatch.context() as older:
-            cut = re.compile(r"[^\W_]+")
-            older.setattr(
-                "refold.stores.postgres.search.split_words", lambda text: cut.findall(text.casefold())
-            )
-            store.append("a", [said("Die Möwe heißt นกนางนวล")], expect=None)
-        store.append("b", [said("Eine Möwe ist ชื่อนกนางนวล 🚢")], expect=None)
-        asked = ("möwe", "นกนางนวล", "Möwe นกนางนวล", "🚢", "mowe")
-        found = [sorted(hit.session for hit in store.search(query)) for query in asked]
-    assert found == [["a", "b"], ["a", "b"], ["a", "b"], ["b"], ["b"]]
+        head = store.append("s", said_before[:1], expect=None)
+        store_as_before(running.url, scope, "s", said_before[1:])
+        head = store.append("s", chain("zebra four", after=said_before[-1]), expect=store.head("s"))
+        store_as_before(running.url, scope, "t", chain("zebra"))
+        assert [hit.entry.said for hit in store.search("zebra", session="s")] == [4, 1, 2, 5]
+        assert len(store.search("zebra")) == 5
+        store.append("s", chain("five", after=store.search("four")[0].entry), expect=head)
+        assert len(store.search("five")) == 1
+    known = "SELECT indexed, last, texts, words FROM refold.sessions WHERE scope = %s ORDER BY id"
+    assert execute(running.url, known, scope) == [(6, 6, 5, 10), (1, 1, 1, 1)]
 
 
 def test_words_of_older_tables_are_indexed_again(running, database, monkeypatch):
@@ -889,31 +908,30 @@ def test_words_of_older_tables_are_indexed_again(running, database, monkeypatch)
     execute(running.url, "CREATE ROLE maker LOGIN; CREATE ROLE reader LOGIN")
     execute(database, f"ALTER DATABASE {database.partition('?')[0].rpartition('/')[2]} OWNER TO maker")
     maker, reader = (database.replace("refold@", f"{role}@") for role in ("maker", "reader"))
-    older = {"scope": "one"}, {"scope": "two"}
     with monkeypatch.context() as old:
-        old.setattr(schema, "read_migrations", lambda package: steps[:2])
-        old.setattr(search, "split_words", lambda text: re.findall(r"[^\W_]+", text))
-        for scope in older:
-            with closing(open_store(maker, **scope)) as store:
-                head = store.append("s", chain(r'{"a": "b\nzebra"}', r"caf\u00e9", r"\nzebra"), expect=None)
+        old.setattr(schema, "read_migrations", lambda package: steps[:3])
+        open_store(maker).close()
+    execute(
+        maker, "GRANT USAGE ON SCHEMA refold TO reader; GRANT SELECT ON ALL TABLES IN SCHEMA refold TO reader"
+    )
+    for scope in ("one", "two"):
+        texts_before = r'{"a": "b\nzebra"}', r"caf\u00e9", r"\nzebra"
+        store_as_before(database, scope, "s", chain(*texts_before))
     monkeypatch.setattr(search, "_TEXTS", search._TEXTS.replace(f"LIMIT {log.PAGE_ROWS}", "LIMIT 2"))
-    with closing(open_store(maker, scope="one")) as store:
-        store.append("s", [said("newer", after=None)], expect=head, at=START)
-        grants = (
-            "GRANT USAGE ON SCHEMA refold TO reader; GRANT SELECT ON ALL TABLES IN SCHEMA refold TO reader"
-        )
-        execute(maker, grants)
-        with closing(open_store(reader, scope="one")) as looking:
-            assert [hit.entry.text for hit in looking.search("newer")] == ["newer"]
-            assert looking.search("zebra") == []
-            assert store.search("zebra", session="other") == []
-            assert looking.search("zebra") == []
-            assert [len(store.search(word)) for word in ("zebra", "cafe", "newer")] == [2, 1, 1]
-            assert len(looking.search("zebra", session="s")) == 2
+    with (
+        closing(open_store(maker, scope="one")) as store,
+        closing(open_store(reader, scope="one")) as looking,
+    ):
+        store.append("s", [said("newer", after=None)], expect=store.head("s"), at=START)
         store.append("t", [said("newest")], expect=None)
-    marked = "SELECT scope, name, reindexed FROM refold.sessions ORDER BY id"
-    rows = [("one", b"s", None), ("two", b"s", 0), ("one", b"t", None)]
-    assert execute(database, marked) == rows
+        assert [hit.entry.text for hit in looking.search("newest")] == ["newest"]
+        assert looking.search("zebra") == []
+        assert store.search("zebra", session="other") == []
+        assert looking.search("zebra") == []
+        assert [len(store.search(word)) for word in ("zebra", "cafe", "newer")] == [2, 1, 1]
+        assert len(looking.search("zebra", session="s")) == 2
+    marked = "SELECT scope, name, indexed FROM refold.sessions ORDER BY id"
+    assert execute(database, marked) == [("one", b"s", 4), ("two", b"s", 0), ("one", b"t", 1)]
     with closing(open_store(maker, scope="two")) as store:
         assert len(store.search("zebra", session="s")) == 2
 
@@ -930,7 +948,13 @@ def test_a_step_that_fails_leaves_nothing_behind(database, monkeypatch):
     open_store(database).close()
     monkeypatch.setattr(schema, "read_migrations", lambda package: [*steps, "CREATE TABLE refold.more ()"])
     open_store(database).close()
-    assert execute(database, "SELECT version FROM refold.migrations ORDER BY 1") == [(1,), (2,), (3,), (4,)]
+    assert execute(database, "SELECT version FROM refold.migrations ORDER BY 1") == [
+        (1,),
+        (2,),
+        (3,),
+        (4,),
+        (5,),
+    ]
 
 
 def test_a_database_that_is_not_utf8_is_refused(running):

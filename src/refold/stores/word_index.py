@@ -136,12 +136,35 @@ def stem(word: str) -> str:
     return word[:_LONGEST_WORD]
 
 
-def count_words(text: str) -> Counter[str]:
+def count_words(text: str) -> dict[str, int]:
     """Count the words of a text by their stems."""
-    counts: Counter[str] = Counter()
+    counts: dict[str, int] = {}
     for word, often in Counter(split_words(text)).items():  # texts repeat their words: each is stemmed once
-        counts[stem(word)] += often
+        stemmed = stem(word)
+        counts[stemmed] = counts.get(stemmed, 0) + often
     return counts
+
+
+class PackedWords(NamedTuple):
+    """The words of a text as databases keep them."""
+
+    stems: str
+    """Each once, with spaces between them."""
+    length: int
+    """Number of all its words."""
+    repeated: str
+    """How often it has each stem that it has more than once, such as ` again:3 and:2`, begun by a space."""
+
+
+def pack_words(text: str) -> PackedWords:
+    """Pack the words of a text.
+
+    >>> pack_words("Again and again, letters")
+    PackedWords(stems='again and letter', length=4, repeated=' again:2')
+    """
+    counts = count_words(text)
+    repeated = "".join([f" {word}:{often}" for word, often in counts.items() if often > 1])
+    return PackedWords(" ".join(counts), sum(counts.values()), repeated)
 
 
 def choose_words(query: str) -> list[str]:
@@ -284,8 +307,8 @@ class WordIndex:
                 posting = self._postings[word] = _Posting()
             posting.texts.append(number)
             posting.often.append(often)
-        self._lengths.append(counts.total())
-        self.words += counts.total()
+        self._lengths.append(sum(counts.values()))
+        self.words += self._lengths[number]
         return number
 
     def count(self, word: str) -> int:

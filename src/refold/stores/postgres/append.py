@@ -19,7 +19,7 @@ from refold.stores.paths import require_head
 from refold.stores.postgres.changes import TELL, tell_values
 from refold.stores.postgres.connections import Connection
 from refold.stores.postgres.log import NOW, parse_head_row, read_head
-from refold.stores.postgres.search import insert_words
+from refold.stores.postgres.search import Indexed, insert_words
 from refold.stores.postgres.statements import read_statement
 from refold.stores.text import encode_text, name_hash
 
@@ -42,6 +42,7 @@ class _Session:
     last: int
     lines: int
     batch: int
+    indexed: int
 
 
 @dataclass(slots=True)
@@ -103,11 +104,11 @@ class Append:
 
     def _lock_session(self, connection: Connection) -> _Session | None:
         row = connection.execute(
-            "SELECT id, last, lines, batch, line, seq, head, said, version FROM refold.sessions"
+            "SELECT id, last, lines, batch, indexed, line, seq, head, said, version FROM refold.sessions"
             " WHERE scope = %s AND key = %s FOR UPDATE",
             [self.scope, name_hash(self.session)],
         ).fetchone()
-        return None if row is None else _Session(row[0], parse_head_row(row[4:]), row[1], row[2], row[3])
+        return None if row is None else _Session(row[0], parse_head_row(row[5:]), *row[1:5])
 
     def _find_earlier_result(
         self, connection: Connection, session: _Session, number: int, moved: Head
@@ -146,12 +147,12 @@ class Append:
         if row is None:
             other = read_head(connection, self.scope, self.session)
             raise Conflict(None, other.name if other else None)
-        return _Session(row[0], Head(place=START, name="", said=0, version=0), 0, 1, self.batch)
+        return _Session(row[0], Head(place=START, name="", said=0, version=0), 0, 1, self.batch, 0)
 
     def _write(self, connection: Connection, session: _Session) -> Head:
         """Write the entries and the new head."""
         at, name, said = self._find_parent(connection, session)
-        line, lines = at.line, session.lines
+        line, lines, indexed = at.line, session.lines, Indexed()
         if self.entries:
             if not self._is_last(connection, session, at):
                 line, lines = lines, lines + 1
@@ -159,7 +160,7 @@ class Append:
                     "INSERT INTO refold.lines VALUES (%s, %s, %s, %s, %s)",
                     [self.scope, session.id, line, *at],
                 )
-            self._insert_entries(connection, session, line)
+            indexed = self._insert_entries(connection, session, line)
             name, said = self.entries[-1].name, self.entries[-1].said
             at = Place(line, session.last + len(self.entries))
         values = {
@@ -174,6 +175,7 @@ class Append:
             "lines": lines,
             "batch": self.batch,
             "now": self.now,
+            **indexed._asdict(),
             **tell_values(self.scope),
         }
         if connection.execute(_MOVE, values).rowcount != 1:
@@ -207,9 +209,9 @@ class Append:
         ).fetchone()
         return row is None or not row[0]
 
-    def _insert_entries(self, connection: Connection, session: _Session, line: int) -> None:
+    def _insert_entries(self, connection: Connection, session: _Session, line: int) -> Indexed:
         """Insert the entries and their words, in batches that fit into a statement."""
-        start = 0
+        start, indexed = 0, Indexed()
         while start < len(self.entries):
             end, size = start, 0
             while end < len(self.entries) and end - start < _BATCH_ROWS and size < _BATCH_CHARACTERS:
@@ -230,6 +232,9 @@ class Append:
                     *([getattr(e, part) for e in batch] for part in ("about", "at")),
                 ],
             )
-            texts = zip(seqs, (e.text for e in batch), strict=True)
-            insert_words(connection, self.scope, session.id, texts)
+            if session.indexed == session.last:  # an older version may have left some to the next search
+                texts = zip(seqs, (e.text for e in batch), strict=True)
+                added = insert_words(connection, self.scope, session.id, texts)
+                indexed = Indexed(indexed.texts + added.texts, indexed.words + added.words)
             start = end
+        return indexed

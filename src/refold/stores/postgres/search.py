@@ -1,106 +1,168 @@
-"""Full-text search in a PostgreSQL store: which words of a text are indexed, and the search for them.
+"""Full-text search in a PostgreSQL store: the server finds the texts that have some words, and we rank them.
 
 Texts are split into words here and not by the server, whose parser takes `src/main.py` for one word and folds
-case only as its locale does. The server stems the words as English. It can index at most a megabyte of words
-for an entry and no word of two kilobytes. Of a text with more different words the later ones are not found;
-nothing else is left out.
+case only as its locale does. The server can index at most a megabyte of words for an entry. Of a text with
+more different words the later ones are not found; nothing else is left out.
 
-The words of entries are indexed as they are appended. A version with other words marks each session, and the
-next search in it indexes its entries again first.
+The words of entries are indexed as they are appended. Those that an older version appended are indexed before
+the next search in their session.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from typing import Final
+from dataclasses import dataclass
+from typing import Final, NamedTuple
 
 from psycopg import errors
+from psycopg.sql import SQL
 
+from refold.stores import SearchHit
 from refold.stores.postgres.connections import Connection
-from refold.stores.postgres.log import PAGE_BYTES, PAGE_ROWS, Row, decode_damaged_text
+from refold.stores.postgres.log import COLUMNS, PAGE_BYTES, PAGE_ROWS, decode_damaged_text, parse_entry_row
 from refold.stores.postgres.statements import read_statement
-from refold.stores.text import separate_words
-from refold.stores.word_index import WORD, split_words
+from refold.stores.text import name_hash
+from refold.stores.word_index import Match, pack_words, rank_texts
 
-_LONGEST_WORD: Final = 500
-"""Characters; four bytes each stay under the server's 2,046."""
 _PLAIN_CHARACTERS: Final = 200_000
-"""A text up to this size is indexed with the positions of its words, two bytes each; it always fits."""
+"""A text up to this size always fits."""
 _MOST_BYTES: Final = 900_000
 """Size of the different words of a longer text; the server allows 1,048,575 with its overhead for each."""
-_MOST_ASKED: Final = 64
-"""Most different words of a query. A chosen bound, so that a pasted page does not keep the server busy."""
-_CANDIDATES: Final = 20_000
-"""Most entries that are ranked. A chosen bound: a word that more entries have tells little."""
-
-_SEARCH: Final = read_statement("search")
-
-# An entry that was appended after its session was marked has its words already.
+_WHERE: Final = (
+    "t.scope = {scope} AND ({session}::bigint IS NULL OR t.session = {session})"
+    " AND t.lexemes @@ current_setting('refold.query', true)::tsquery"
+)
+"""The last condition is that of the table's policy, in its words, which the server then checks only once."""
+_COUNT: Final = SQL(read_statement("count", WHERE=_WHERE))
+_NAMES: Final = "SELECT id, name FROM refold.sessions WHERE scope = %s AND id = ANY(%s)"
+_SEARCHED: Final = read_statement("searched")
+_MATCHES: Final = SQL(read_statement("matches", WHERE=_WHERE))
+_OFTEN: Final = SQL(read_statement("often"))
+_HITS: Final = read_statement("hits", COLUMNS=COLUMNS)
 _WORDS: Final = read_statement("words")
-_MARKED: Final = read_statement("marked")
+_INDEXED: Final = read_statement("indexed")
 _TEXTS: Final = read_statement("texts", PAGE_ROWS=PAGE_ROWS, PAGE_BYTES=PAGE_BYTES)
 
 
-def index_text(text: str) -> str:
-    """Return the words of a text that the server indexes."""
-    if len(text) <= _PLAIN_CHARACTERS:
-        return " ".join(word[:_LONGEST_WORD] for word in split_words(text))
-    kept: dict[str, None] = {}
-    room = _MOST_BYTES
-    for full_word in split_words(text):
-        if (word := full_word[:_LONGEST_WORD]) not in kept:
-            room -= len(word.encode()) + 8
-            if room < 0:
-                break
-            kept[word] = None
-    return " ".join(kept)
+class Indexed(NamedTuple):
+    """What was added to the index."""
+
+    texts: int = 0
+    words: int = 0
 
 
-def insert_words(connection: Connection, scope: str, session: int, texts: Iterable[tuple[int, str]]) -> None:
+def insert_words(
+    connection: Connection, scope: str, session: int, texts: Iterable[tuple[int, str]]
+) -> Indexed:
     """Insert the words of some entries, which are given by their place in the session."""
-    words = {seq: words for seq, text in texts if (words := index_text(text))}
-    if words:
-        connection.execute(_WORDS, [scope, session, list(words), list(words.values())])
+    packed = {seq: pack_words(text) for seq, text in texts if text}
+    rows = [
+        (seq, words.length, words.repeated, f"#{session} {_cut(words.stems)}")
+        for seq, words in packed.items()
+        if words.length
+    ]
+    if rows:
+        connection.execute(_WORDS, [scope, session, *map(list, zip(*rows, strict=True))])
+    return Indexed(len(packed), sum(words.length for words in packed.values()))
 
 
-def _index_again(connection: Connection, scope: str, key: bytes | None) -> None:
-    """Index the entries of marked sessions again, a page at a time, so that nobody waits for long."""
-    values = {"scope": scope, "key": key}
-    while connection.execute(_MARKED, values).fetchone():
+def _cut(stems: str) -> str:
+    """Return as many of the stems of a text as the server can index."""
+    if len(stems) <= _PLAIN_CHARACTERS:
+        return stems
+    return stems.encode()[:_MOST_BYTES].decode("utf-8", "ignore").rpartition(" ")[0]
+
+
+def _index_older(connection: Connection, scope: str, session: int) -> None:
+    """Index what is not yet indexed of a session, a page at a time, so that nobody waits for long."""
+    lock = "SELECT indexed FROM refold.sessions WHERE scope = %s AND id = %s AND indexed < last FOR UPDATE"
+    while True:
         with connection.transaction():
-            for session, through in connection.execute(f"{_MARKED} FOR UPDATE", values).fetchall():
-                rows = connection.execute(_TEXTS, [scope, session, through], binary=True).fetchall()
-                texts = ((seq, decode_damaged_text(text)) for seq, text in rows)
-                insert_words(connection, scope, session, texts)
-                connection.execute(
-                    "UPDATE refold.sessions SET reindexed = %s WHERE scope = %s AND id = %s",
-                    [rows[-1][0] if rows else None, scope, session],
-                )
+            row = connection.execute(lock, [scope, session]).fetchone()
+            if row is None:
+                return
+            page = connection.execute(_TEXTS, [scope, session, row[0]], binary=True).fetchall()
+            texts = ((seq, decode_damaged_text(text)) for seq, text in page)
+            added = insert_words(connection, scope, session, texts)
+            connection.execute(_INDEXED, [*added, page[-1][0] if page else None, scope, session])
+
+
+@dataclass(frozen=True, slots=True)
+class _Terms:
+    """The texts of one session, or of all."""
+
+    connection: Connection
+    scope: str
+    session: int | None
+    texts: int
+    words: int
+    ids: dict[str, int]
+    """Sessions by their names: those in which something was found."""
+
+    def measure(self) -> tuple[int, int]:
+        """Return the number of texts and of their words."""
+        return self.texts, self.words
+
+    def _ask(self, words: Sequence[str], joint: str = "") -> str:
+        """Return the query for texts of the session that have these words."""
+        query = f"({joint.join(map(_quote, words))})"
+        return query if self.session is None else f"{query} & '#{self.session}'"
+
+    def count(self, words: Sequence[str]) -> list[int]:
+        """Return how many texts have each of these stems, in one round trip."""
+        if not words:
+            return []
+        counting = [
+            _COUNT.format(query=self._ask([word]), scope=self.scope, session=self.session) for word in words
+        ]
+        cursor = self.connection.execute(SQL("").join(counting))
+        counts = []
+        while cursor.nextset():
+            counts += [row[0] for row in cursor.fetchall()]
+            cursor.nextset()
+        return counts
+
+    def find(self, words: Sequence[str], some: Sequence[str] = ()) -> list[Match]:
+        """Find the texts that have all of these stems, or at least one of `some`."""
+        query = self._ask(some or words, " | " if some else " & ")
+        self.connection.execute("SELECT set_config('refold.query', %s, true)", [query])
+        often = [_OFTEN.format(every=not some, word=_quote(word), mark=f" {word}:") for word in words]
+        statement = _MATCHES.format(scope=self.scope, session=self.session, often=SQL(", ").join(often))
+        rows = self.connection.execute(statement, binary=True).fetchall()
+        numbers = list({row[0] for row in rows})
+        names = dict(self.connection.execute(_NAMES, [self.scope, numbers]).fetchall())
+        names = {number: decode_damaged_text(name) for number, name in names.items()}
+        self.ids.update({name: number for number, name in names.items()})
+        return [Match((names[row[0]], row[1]), row[2], row[3:]) for row in rows]
+
+
+def _quote(word: str) -> str:
+    return f"'{word}'"
 
 
 def search(
-    connection: Connection, scope: str, query: str, *, key: bytes | None, limit: int, some: bool = False
-) -> list[Row]:
-    """Return rows of the best hits: with every word or else (and with `some`) with any, most words first."""
-    folded = query.casefold()
-    # An earlier version that still runs indexes with accents, and cuts at spaces alone.
-    forms = (split_words(query), WORD.findall(separate_words(folded)), WORD.findall(folded))
-    asked = dict.fromkeys(tuple(dict.fromkeys(word[:_LONGEST_WORD] for word in form)) for form in forms)
-    if not any(asked) or limit <= 0:
+    connection: Connection, scope: str, query: str, *, session: str | None, limit: int, some: bool = False
+) -> list[SearchHit]:
+    """Return the best hits on all branches, best first."""
+    values = {"scope": scope, "key": None if session is None else name_hash(session)}
+    [(texts, words, number, older)] = connection.execute(_SEARCHED, values).fetchall()
+    if older:
+        # Who may only read finds what others have indexed.
+        with suppress(errors.InsufficientPrivilege, errors.ReadOnlySqlTransaction):
+            for one in older:
+                _index_older(connection, scope, one)
+        [(texts, words, *_)] = connection.execute(_SEARCHED, values).fetchall()
+    if number is None:
         return []
-    # Who may only read finds what others have indexed.
-    with suppress(errors.InsufficientPrivilege, errors.ReadOnlySqlTransaction):
-        _index_again(connection, scope, key)
     with connection.transaction():
-        parse = "SELECT DISTINCT plainto_tsquery('refold.words', word)::text FROM unnest(%s::text[]) AS word"
-        parsed = [connection.execute(parse, [list(form[:_MOST_ASKED])]).fetchall() for form in asked]
-        wanted = [[row[0] for row in rows if row[0]] for rows in parsed]
-        words = list(dict.fromkeys(word for form in wanted for word in form))
-        for joint in (" | ",) if some and words else (" & ", " | ")[: len(words)]:
-            query = " | ".join(joint.join(f"({word})" for word in form) for form in wanted if form)
-            # The policy of the table reads the query from this setting: see the migration.
-            connection.execute("SELECT set_config('refold.query', %s, true)", [query])
-            values = {"query": query, "words": words, "scope": scope, "key": key, "limit": limit}
-            values["candidates"] = _CANDIDATES
-            if hits := connection.execute(_SEARCH, values, binary=True).fetchall():
-                return hits
-    return []
+        # A plan that reads every row looks cheap to the server, which takes its own `@@` for a quick one.
+        connection.execute("SET LOCAL enable_seqscan = off")
+        terms = _Terms(connection, scope, None if session is None else number, texts, words, {})
+        best = rank_texts(terms, query, limit=limit, some=some)
+        keys = [(terms.ids[name], seq) for _, (name, seq) in best]
+        asked = {"scope": scope, "sessions": [one for one, _ in keys], "seqs": [seq for _, seq in keys]}
+        rows = connection.execute(_HITS, asked, binary=True).fetchall() if keys else []
+    entries = {(row[0], row[2]): parse_entry_row(row[1:]) for row in rows}
+    return [
+        SearchHit(session=hit.text[0], entry=entries[key][1], place=entries[key][0], score=hit.score)
+        for hit, key in zip(best, keys, strict=True)
+    ]

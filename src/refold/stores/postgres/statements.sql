@@ -24,36 +24,35 @@ ON CONFLICT (scope, key) DO UPDATE SET taken = NULL, number = DEFAULT WHERE q.ta
 
 -- search.py
 
--- name: search
-SELECT s.name, e.line, e.seq, e.name, e.parent, e.kind, e.body, e.said, e.text, e.about, e.at,
-       hit.words + hit.rank / (hit.rank + 1)
-FROM (
-    SELECT session, seq, ts_rank(lexemes, %(query)s::tsquery) AS rank,
-           (SELECT count(*) FROM unnest(%(words)s::tsquery[]) AS word WHERE lexemes @@ word) AS words
-    FROM (
-        SELECT session, seq, lexemes FROM refold.words
-        WHERE scope = %(scope)s AND lexemes @@ %(query)s::tsquery
-              AND (%(key)s::bytea IS NULL
-                   OR session = (SELECT id FROM refold.sessions
-                                 WHERE scope = %(scope)s AND key = %(key)s))
-        LIMIT %(candidates)s
-    ) AS candidate
-    ORDER BY words DESC, rank DESC, session DESC, seq DESC LIMIT %(limit)s
-) AS hit
-JOIN refold.entries AS e ON e.scope = %(scope)s AND e.session = hit.session AND e.seq = hit.seq
-JOIN refold.sessions AS s ON s.scope = %(scope)s AND s.id = hit.session
-ORDER BY hit.words DESC, hit.rank DESC, hit.session DESC, hit.seq DESC
+-- name: searched
+SELECT coalesce(sum(texts), 0)::bigint, coalesce(sum(words), 0)::bigint, min(id),
+       array_agg(id) FILTER (WHERE indexed < last)
+FROM refold.sessions WHERE scope = %(scope)s AND (%(key)s::bytea IS NULL OR key = %(key)s)
+
+-- name: count
+SELECT set_config('refold.query', {query}, true);
+SELECT count(*) FROM refold.terms AS t WHERE {WHERE};
+
+-- name: matches
+SELECT session, seq, length, {often} FROM refold.terms AS t WHERE {WHERE}
+
+-- name: often
+CASE WHEN {every} OR t.lexemes @@ {word}::tsquery
+     THEN coalesce(nullif(split_part(split_part(t.repeated, {mark}, 2), ' ', 1), '')::integer, 1) ELSE 0 END
+
+-- name: hits
+SELECT e.session, {COLUMNS} FROM refold.entries AS e
+JOIN unnest(%(sessions)s::bigint[], %(seqs)s::bigint[]) AS hit (id, number) ON e.session = hit.id AND e.seq = hit.number
+WHERE e.scope = %(scope)s
 
 -- name: words
-INSERT INTO refold.words (scope, session, seq, lexemes)
-SELECT %s, %s, seq, to_tsvector('refold.words', words)
-FROM unnest(%b::bigint[], %b::text[]) AS t (seq, words)
-ON CONFLICT DO NOTHING
+INSERT INTO refold.terms (scope, session, seq, length, repeated, lexemes)
+SELECT %s, %s, seq, length, repeated, words::tsvector
+FROM unnest(%b::bigint[], %b::integer[], %b::text[], %b::text[]) AS t (seq, length, repeated, words)
 
--- name: marked
-SELECT id, reindexed FROM refold.sessions
-WHERE scope = %(scope)s AND reindexed IS NOT NULL AND (%(key)s::bytea IS NULL OR key = %(key)s)
-ORDER BY id LIMIT 1
+-- name: indexed
+UPDATE refold.sessions SET texts = texts + %s, words = words + %s, indexed = coalesce(%s, last)
+WHERE scope = %s AND id = %s
 
 -- name: texts
 SELECT seq, text FROM (
@@ -118,7 +117,9 @@ SELECT %s, %s, %s, %s, * FROM unnest(%b::bigint[], %b::text[], %b::text[], %b::t
 
 -- name: move
 UPDATE refold.sessions SET line = %(line)s, seq = %(seq)s, head = %(head)s, said = %(said)s,
-       version = version + 1, last = %(last)s, lines = %(lines)s, batch = %(batch)s, changed = {NOW}
+       version = version + 1, last = %(last)s, lines = %(lines)s, batch = %(batch)s, changed = {NOW},
+       texts = texts + %(texts)s, words = words + %(words)s,
+       indexed = CASE WHEN indexed = last THEN %(last)s ELSE indexed END
 WHERE scope = %(scope)s AND id = %(id)s AND version = %(version)s RETURNING {TELL}
 
 -- name: begin

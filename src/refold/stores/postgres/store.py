@@ -219,17 +219,9 @@ class PostgresStore:
         self, query: str, *, session: str | None = None, limit: int = 10, some: bool = False
     ) -> list[SearchHit]:
         """Return the best hits on all branches, best first."""
-        key = None if session is None else name_hash(session)
-        rows = self._run(
-            lambda connection: search(connection, self._scope, query, key=key, limit=limit, some=some)
+        return self._run(
+            lambda connection: search(connection, self._scope, query, session=session, limit=limit, some=some)
         )
-        hits = []
-        for name, *row, score in rows:
-            place, entry = log.parse_entry_row(tuple(row))
-            hits.append(
-                SearchHit(session=log.decode_damaged_text(name), entry=entry, place=place, score=float(score))
-            )
-        return hits
 
     def note(self, key: str) -> str | None:
         """Return the value that was noted last for a key, or None."""

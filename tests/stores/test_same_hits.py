@@ -9,7 +9,7 @@ from logs import ROOT, START, said
 from refold.stores import open_store
 from sample_sizes import few_or_all
 
-STORES = ("memory", "jsonl", "postgresql")
+STORES = ("memory", "jsonl", "sqlite", "postgresql")
 LANGUAGES = [
     "The keepers of the lighthouses wrote letters; their letter was relational, running and hoped for",
     "Straße Größe Möwen fließen über die Brücke, ẞ und ss, Fußgänger, Lösungen",

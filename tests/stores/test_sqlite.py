@@ -246,7 +246,7 @@ def test_a_newer_version_is_refused_before_anything_is_written(path):
     store.close()
     newer(path, 99)
     content = path.read_bytes()
-    with pytest.raises(LogTooNew, match=r"version 99 .* up to 5: upgrade refold"):
+    with pytest.raises(LogTooNew, match=r"version 99 .* up to 6: upgrade refold"):
         open_store(str(path))
     assert path.read_bytes() == content
 
@@ -277,8 +277,8 @@ def test_an_older_version_is_brought_up_to_date(path, opened, next_step):
     assert len(list(store.read("a", head.place))) == 20
     store.close()
     made = sqlite3.connect(path)
-    assert made.execute("PRAGMA user_version").fetchall() == [(6,)]
-    assert made.execute("SELECT version FROM migrations").fetchall() == [(1,), (2,), (3,), (4,), (5,), (6,)]
+    assert made.execute("PRAGMA user_version").fetchall() == [(7,)]
+    assert made.execute("SELECT version FROM migrations").fetchall() == [(1,), (2,), (3,), (4,), (5,), (6,), (7,)]
     assert made.execute("SELECT a FROM more").fetchall() == [(1,)]
     made.close()
     assert opened().head("a") == head
@@ -294,7 +294,7 @@ def test_a_step_that_fails_leaves_the_old_version(path, opened, monkeypatch, nex
             opened()
         monkeypatch.undo()
     made = sqlite3.connect(path)
-    assert made.execute("PRAGMA user_version").fetchall() == [(5,)]
+    assert made.execute("PRAGMA user_version").fetchall() == [(6,)]
     assert made.execute("SELECT count(*) FROM sqlite_schema WHERE name = 'more'").fetchall() == [(0,)]
     made.close()
     assert opened().head("a") == head
@@ -882,7 +882,7 @@ def damaged(store, statement):
         ("DELETE FROM entries WHERE seq = 4", "of 4 entries exist"),
         ("UPDATE entries SET body = x'ff' WHERE seq = 2", "entry 2 is damaged on the disk"),
         ("UPDATE entries SET seq = 9 WHERE seq = 2", "is damaged on the disk"),
-        ("DELETE FROM indexed_terms", "the search index is damaged"),
+        ("DELETE FROM indexed_stems", "the search index is damaged"),
     ],
 )
 def test_check_says_what_is_wrong(opened, statement, what):
@@ -922,7 +922,7 @@ def test_a_search_index_that_is_damaged_does_not_stop_an_append(opened, monkeypa
     monkeypatch.setattr("refold.stores.sqlite.store._INDEX_EVERY", 1)
     store = opened()
     filled(store, 3)
-    damaged(store, "UPDATE terms_data SET block = x'00'")
+    damaged(store, "UPDATE stems_data SET block = x'00'")
     head = filled(store, 6)
     assert len(list(store.read("a", head.place))) == 6
     with pytest.raises(StoreError):

@@ -141,29 +141,30 @@ def test_the_first_tables_are_read_where_they_may_not_be_written(path, monkeypat
         assert [found.session for found in store.locate([name])[name]] == ["a"]
 
 
-def index_as_older_versions(path):
-    """Do what a search did before version 5, with words as they stand."""
+def index_as_older_versions(path, index="words", through="indexed"):
+    """Do what a search did before version 6, with words as they stand."""
     with closing(sqlite3.connect(path)) as raw, raw:
-        new = "FROM entries WHERE id > (SELECT through FROM indexed)"
-        raw.execute(f"INSERT INTO words (rowid, text) SELECT id, text {new}")
-        raw.execute("UPDATE indexed SET through = (SELECT max(id) FROM entries)")
+        new = f"FROM entries WHERE id > (SELECT through FROM {through})"
+        raw.execute(f"INSERT INTO {index} (rowid, text) SELECT id, text {new}")
+        raw.execute(f"UPDATE {through} SET through = (SELECT max(id) FROM entries)")
 
 
 ODD_WORDS = "เครนชื่อนกนางนวล และ bees 🚢 Cr\\\\u00e8me"
 
 
-@pytest.mark.parametrize("version", [1, 2, 4])
+@pytest.mark.parametrize("version", [1, 2, 4, 5])
 def test_words_that_an_older_version_left_out_are_indexed_again(path, monkeypatch, version):
     older = schema.read_migrations(schema.PACKAGE)[:version]
     with monkeypatch.context() as before:
         before.setattr(schema, "read_migrations", lambda package: older)
         with closing(open_store(str(path))) as store:
             store.append("a", [said(1, text=ODD_WORDS)], expect=None)
-        index_as_older_versions(path)
+        index_as_older_versions(path, *(["terms", "indexed_terms"] if version == 5 else []))
     with monkeypatch.context() as frozen:
         frozen.setattr(files, "is_writable", lambda _: False)
         with closing(open_store(str(path))) as store:
-            assert [len(store.search(query)) for query in ("bees", "crème")] == [1, 0]
+            assert [len(store.search(query)) for query in ("bees", "crème", "zebra")] == [1, 1, 0]
+            assert store.search("bees", session="b") == []
             assert len(list(store.salvage())) == 1
     with closing(open_store(str(path))) as store:
         assert [len(store.search(query)) for query in ("นกนางนวล", "🚢", "bees", "crème")] == [1] * 4
@@ -174,7 +175,7 @@ def test_an_older_version_that_still_runs_indexes_for_itself(path):
     with closing(open_store(str(path))) as store:
         filled(store, 2)
         store.append("b", [said(1, text=ODD_WORDS)], expect=None)
-        index_as_older_versions(path)
+        index_as_older_versions(path, "terms", "indexed_terms")
         assert [len(store.search(query)) for query in ("นกนางนวล", "🚢", "bees", "crème")] == [1] * 4
 
 

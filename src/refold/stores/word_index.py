@@ -65,7 +65,7 @@ class Match(NamedTuple):
     text: TextKey
     length: int
     """Number of its words."""
-    often: Sequence[int]
+    often: list[int]
     """How often it has each word of the query."""
 
 

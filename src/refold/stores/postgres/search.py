@@ -129,10 +129,10 @@ class _Terms:
         statement = _MATCHES.format(scope=self.scope, session=self.session, often=SQL(", ").join(often))
         rows = self.connection.execute(statement, binary=True).fetchall()
         numbers = list({row[0] for row in rows})
-        names = dict(self.connection.execute(_NAMES, [self.scope, numbers]).fetchall())
-        names = {number: decode_damaged_text(name) for number, name in names.items()}
+        named = self.connection.execute(_NAMES, [self.scope, numbers]).fetchall()
+        names = {number: decode_damaged_text(name) for number, name in named}
         self.ids.update({name: number for number, name in names.items()})
-        return [Match((names[row[0]], row[1]), row[2], row[3:]) for row in rows]
+        return [Match((names[row[0]], row[1]), row[2], list(row[3:])) for row in rows]
 
 
 def _quote(word: str) -> str:
@@ -165,4 +165,5 @@ def search(
     return [
         SearchHit(session=hit.text[0], entry=entries[key][1], place=entries[key][0], score=hit.score)
         for hit, key in zip(best, keys, strict=True)
+        if key in entries  # `check` reports one that is lost
     ]

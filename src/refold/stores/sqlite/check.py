@@ -23,7 +23,7 @@ from refold.stores.sqlite.rows import (
     select_entries,
     select_sessions,
 )
-from refold.stores.sqlite.search import ask_index, index_new_entries
+from refold.stores.sqlite.search import index_new_entries
 from refold.stores.text import decode_text
 
 T = TypeVar("T")
@@ -39,7 +39,7 @@ _LAST_IDS: Final = (
     "SELECT max(id) FROM entries",
     "SELECT max(id) FROM entries INDEXED BY entries_by_place WHERE session > 0",
     "SELECT sum(last_seq) FROM sessions",
-    "SELECT through FROM indexed_terms",
+    "SELECT through FROM indexed_stems",
 )
 """Ways to learn the highest id: one of them may still work when a page of another is damaged."""
 _BEGINS: Final = (
@@ -53,7 +53,7 @@ _WITHOUT_SESSION: Final = (
     " WHERE session NOT IN (SELECT id FROM sessions)"
 )
 _NOTES: Final = "SELECT CAST(key AS BLOB), CAST(value AS BLOB), sum FROM notes"
-_CHECK_WORDS: Final = "INSERT INTO terms (terms) VALUES ('integrity-check')"
+_CHECK_WORDS: Final = "INSERT INTO stems (stems) VALUES ('integrity-check')"
 
 
 def check(connection: Connection) -> Iterator[Defect]:
@@ -221,8 +221,7 @@ def _read_all(connection: Connection, rescue: _Rescue) -> Iterator[StoredEntry]:
         connection.require_open()
     for statement in _LAST_IDS:
         with suppress(StoreError):
-            found = connection.read(partial(ask_index, statement=statement))
-            ends += [end for (end,) in found if isinstance(end, int)]
+            ends += [end for (end,) in connection.fetch(statement) if isinstance(end, int)]
     after, end = 0, max(ends)
     if not connection.is_open or len(ends) <= len(_LAST_IDS):  # one of the ways failed
         end = max(end, rescue.rows.last_id)

@@ -278,9 +278,6 @@ class SQLiteStore:
         self, query: str, *, session: str | None = None, limit: int = 10, some: bool = False
     ) -> list[SearchHit]:
         """Return the best hits on all branches, best first."""
-        words = search.split_query(query)
-        if not words or limit < 1:
-            return []
         key = None if session is None else encode_text(session)
         newest: list[SearchHit] = []
         try:
@@ -290,7 +287,7 @@ class SQLiteStore:
             if not self._connection.can_read_after(error):
                 raise
             newest = self._connection.read(lambda raw: search.read_unindexed(raw, key))
-        hits = self._connection.read(lambda raw: search.search(raw, words, key, limit, some=some))
+        hits = self._connection.read(lambda raw: search.search(raw, query, key, limit=limit, some=some))
         return rank_with_newest(query, newest, hits, limit=limit, some=some)
 
     def note(self, key: str) -> str | None:

@@ -278,7 +278,15 @@ def test_an_older_version_is_brought_up_to_date(path, opened, next_step):
     store.close()
     made = sqlite3.connect(path)
     assert made.execute("PRAGMA user_version").fetchall() == [(7,)]
-    assert made.execute("SELECT version FROM migrations").fetchall() == [(1,), (2,), (3,), (4,), (5,), (6,), (7,)]
+    assert made.execute("SELECT version FROM migrations").fetchall() == [
+        (1,),
+        (2,),
+        (3,),
+        (4,),
+        (5,),
+        (6,),
+        (7,),
+    ]
     assert made.execute("SELECT a FROM more").fetchall() == [(1,)]
     made.close()
     assert opened().head("a") == head

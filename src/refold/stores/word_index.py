@@ -12,7 +12,6 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from heapq import nsmallest
 from math import log
 from typing import Final, NamedTuple, Protocol, TypeAlias
@@ -22,6 +21,8 @@ from refold.stores import SearchHit
 from refold.stores.text import separate_words
 
 WORD: Final = re.compile(r"[^\W_]+")
+_ASCII_LETTERS: Final = "".join(chr(n).lower() if chr(n).isalnum() else " " for n in range(128))
+"""Each ASCII character as it stands in a word, or a space: a third of the time of a pattern."""
 _ACCENTS: Final = re.compile("[\u0300-\u036f]+")
 _QUERY_WORDS: Final = 32
 """Most words of a query, the longest ones, which tell most. A chosen bound on the work for a pasted page."""
@@ -34,6 +35,8 @@ _FEW: Final = 8
 """Cost of a look-up by halving, in steps of a plain walk over the list."""
 _LEAST_STEMMED, _MOST_STEMMED, _LAST_STEP = 3, 64, 4
 """Letters of words that are stemmed, as in FTS5, and the number of the last step with a table."""
+_MOST_STEMS: Final = 50_000
+"""Stems that are kept: a few megabytes."""
 _STEPS: Final = tuple(
     sorted(zip((words := step.split(" "))[::2], words[1::2], strict=True), key=lambda pair: -len(pair[0]))
     for step in (
@@ -118,10 +121,11 @@ def split_words(text: str) -> list[str]:
     >>> split_words("Read_file FAILED: errno 13, café")
     ['read', 'file', 'failed', 'errno', '13', 'cafe']
     """
-    text = separate_words(text).casefold()
-    if not text.isascii():  # composed again, since Hangul and kana have parts that are no accents
-        text = normalize("NFC", _ACCENTS.sub("", normalize("NFD", text)))
-    return WORD.findall(text)
+    text = separate_words(text)
+    if text.isascii():
+        return text.translate(_ASCII_LETTERS).split()
+    # composed again, since Hangul and kana have parts that are no accents
+    return WORD.findall(normalize("NFC", _ACCENTS.sub("", normalize("NFD", text.casefold()))))
 
 
 def stem(word: str) -> str:
@@ -130,19 +134,12 @@ def stem(word: str) -> str:
     >>> [stem(word) for word in ("letters", "stories", "relational", "hoping", "running", "class")]
     ['letter', 'stori', 'relat', 'hope', 'run', 'class']
     """
-    # A run of a million letters must not be kept by the cache.
-    if _LEAST_STEMMED <= len(word) <= _MOST_STEMMED and word.isascii():
-        return strip_endings(word)
-    return word[:_LONGEST_WORD]
+    return _STEMS[word]
 
 
-def count_words(text: str) -> dict[str, int]:
+def count_words(text: str) -> Counter[str]:
     """Count the words of a text by their stems."""
-    counts: dict[str, int] = {}
-    for word, often in Counter(split_words(text)).items():  # texts repeat their words: each is stemmed once
-        stemmed = stem(word)
-        counts[stemmed] = counts.get(stemmed, 0) + often
-    return counts
+    return Counter(map(_STEMS.__getitem__, split_words(text)))
 
 
 class PackedWords(NamedTuple):
@@ -173,7 +170,21 @@ def choose_words(query: str) -> list[str]:
     return words if len(words) <= _QUERY_WORDS else sorted(words, key=len, reverse=True)[:_QUERY_WORDS]
 
 
-@lru_cache(maxsize=50_000)
+class _Stems(dict[str, str]):
+    """Stems of the words met so far. A dictionary, because a text has hundreds and a function costs more."""
+
+    def __missing__(self, word: str) -> str:
+        if len(word) > _MOST_STEMMED:  # a run of a million letters must not be kept
+            return word[:_LONGEST_WORD]
+        if len(self) >= _MOST_STEMS:
+            self.clear()
+        self[word] = strip_endings(word) if len(word) >= _LEAST_STEMMED and word.isascii() else word
+        return self[word]
+
+
+_STEMS: Final = _Stems()
+
+
 def strip_endings(word: str) -> str:
     """Strip the endings of a word as Porter's stemmer does."""
     if word.endswith(("sses", "ies")):
@@ -245,27 +256,25 @@ def rank_texts(texts: SearchedTexts, query: str, *, limit: int, some: bool = Fal
         few = [word for word in known if counts[word] < _COMMON] or [min(known, key=counts.__getitem__)]
         known = few if some else known
         matches = texts.find(known, few)
-    how_many = [counts[word] for word in known]
-    scores = _count_matches(matches, how_many) if count_only else _score(matches, how_many, *texts.measure())
+    sizes = None if count_only else texts.measure()
+    scores = _score(matches, [counts[word] for word in known], sizes)
     best = nsmallest(limit, ((-score, match.text) for score, match in zip(scores, matches, strict=True)))
     return [TextHit(-score, text) for score, text in best]
 
 
-def _count_matches(matches: list[Match], counts: list[int]) -> Iterable[float]:
-    """Score texts by how many of the words they have, then by the rarity of these."""
+def _score(matches: list[Match], counts: list[int], sizes: tuple[int, int] | None) -> Iterable[float]:
+    """Score texts with BM25; without sizes by how many of the words they have, then by their rarity."""
     rarity = [1 / (1 + count) for count in counts]
-    values = [1 + rare / (1 + sum(rarity)) for rare in rarity]
-    return (sum(value for value, n in zip(values, often, strict=True) if n) for _, _, often in matches)
-
-
-def _score(matches: list[Match], counts: list[int], texts: int, words: int) -> Iterable[float]:
-    """Score texts with BM25."""
-    rarity = [log((max(texts, n) - n + 0.5) / (n + 0.5)) for n in counts]
-    weights = [(_SATURATION + 1) * max(_LEAST_RARE, rare) for rare in rarity]
-    short, usual = _SATURATION * (1 - _LENGTH), _SATURATION * _LENGTH * texts / max(1, words)
+    weights = [1 + rare / (1 + sum(rarity)) for rare in rarity]
+    short = usual = 0.0
+    if sizes is not None:
+        texts, words = sizes
+        rarity = [log((max(texts, count) - count + 0.5) / (count + 0.5)) for count in counts]
+        weights = [(_SATURATION + 1) * max(_LEAST_RARE, rare) for rare in rarity]
+        short, usual = _SATURATION * (1 - _LENGTH), _SATURATION * _LENGTH * texts / max(1, words)
     for _, length, often in matches:
         damped = short + usual * length
-        yield sum(weight * n / (n + damped) for weight, n in zip(weights, often, strict=True) if n)
+        yield sum(weight * (n / (n + damped)) for weight, n in zip(weights, often, strict=True) if n)
 
 
 def rank_with_newest(

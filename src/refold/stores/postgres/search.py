@@ -54,22 +54,16 @@ def insert_words(
     connection: Connection, scope: str, session: int, texts: Iterable[tuple[int, str]]
 ) -> Indexed:
     """Insert the words of some entries, which are given by their place in the session."""
-    packed = {seq: pack_words(text) for seq, text in texts if text}
-    rows = [
-        (seq, words.length, words.repeated, f"#{session} {_cut(words.stems)}")
-        for seq, words in packed.items()
-        if words.length
-    ]
+    rows = []
+    for seq, text in texts:
+        if text:
+            words = pack_words(text)
+            if len(stems := words.stems) > _PLAIN_CHARACTERS:
+                stems = stems.encode()[:_MOST_BYTES].decode("utf-8", "ignore").rpartition(" ")[0]
+            rows.append((seq, words.length, words.repeated, f"#{session} {stems}"))
     if rows:
         connection.execute(_WORDS, [scope, session, *map(list, zip(*rows, strict=True))])
-    return Indexed(len(packed), sum(words.length for words in packed.values()))
-
-
-def _cut(stems: str) -> str:
-    """Return as many of the stems of a text as the server can index."""
-    if len(stems) <= _PLAIN_CHARACTERS:
-        return stems
-    return stems.encode()[:_MOST_BYTES].decode("utf-8", "ignore").rpartition(" ")[0]
+    return Indexed(len(rows), sum(row[1] for row in rows))
 
 
 def _index_older(connection: Connection, scope: str, session: int) -> None:

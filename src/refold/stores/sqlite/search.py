@@ -27,9 +27,12 @@ _ADD_TO_SESSION: Final = (
 )
 _COUNT: Final = "SELECT count(*) FROM stems WHERE stems MATCH ?"
 _WITH: Final = "SELECT rowid FROM stems WHERE stems MATCH ?"
+_OFTEN: Final = (
+    ", iif(instr(repeated, ?{0}), CAST(substr(repeated, instr(repeated, ?{0}) + length(?{0})) AS INTEGER), 1)"
+)
 _MATCHES: Final = (
-    "SELECT texts.id, session, length, repeated FROM stems CROSS JOIN texts ON texts.id = stems.rowid"
-    " WHERE stems MATCH ?"
+    "SELECT texts.id, session, texts.length{often} FROM stems CROSS JOIN texts ON texts.id = stems.rowid"
+    " WHERE stems MATCH ?1"
 )
 _MEASURE: Final = (
     "SELECT ifnull(sum(texts), 0), ifnull(sum(words), 0) FROM indexed_texts WHERE ?1 IS NULL OR session = ?1"
@@ -111,8 +114,6 @@ class _Stems:
 
     raw: RawConnection
     session: int | None
-    names: dict[int, str]
-    """Names of the sessions in which something was found."""
 
     def measure(self) -> tuple[int, int]:
         """Return the number of texts and of their words."""
@@ -132,10 +133,11 @@ class _Stems:
         """Find the texts that have all of these stems, or at least one of `some`."""
         asked = {word: f'"{word}"' for word in words}
         parts = [f"({' OR '.join(asked[word] for word in some)})"] if some else list(asked.values())
-        matches = []
-        for text, session, length, repeated in self.raw.execute(_MATCHES, self._ask(*parts)).fetchall():
-            often = [int(repeated.partition(f" {word}:")[2].partition(" ")[0] or 1) for word in words]
-            matches.append(Match((self._read_name(session), text), length, often))
+        statement = _MATCHES.format(often="".join(_OFTEN.format(at + 2) for at in range(len(words))))
+        values = (*self._ask(*parts), *(f" {word}:" for word in words))
+        rows = self.raw.execute(statement, values).fetchall()
+        names = {session: self._read_name(session) for session in {row[1] for row in rows}}
+        matches = [Match((names[row[1]], row[0]), row[2], list(row[3:])) for row in rows]
         for at, word in enumerate(words if some else ()):
             query = self._ask(asked[word], *(() if word in some else parts))
             having = {text for (text,) in self.raw.execute(_WITH, query).fetchall()}
@@ -144,12 +146,10 @@ class _Stems:
         return matches
 
     def _read_name(self, session: int) -> str:
-        if session not in self.names:
-            rows = self.raw.execute(_NAME, (session,)).fetchall()
-            if not rows:
-                raise LogCorrupt(_LOST)
-            self.names[session] = decode_text(rows[0][0])
-        return self.names[session]
+        rows = self.raw.execute(_NAME, (session,)).fetchall()
+        if not rows:
+            raise LogCorrupt(_LOST)
+        return decode_text(rows[0][0])
 
 
 def search(
@@ -165,7 +165,7 @@ def search(
     if not has_index(raw):
         return []
     results = []
-    for score, (name, text) in rank_texts(_Stems(raw, number, {}), query, limit=limit, some=some):
+    for score, (name, text) in rank_texts(_Stems(raw, number), query, limit=limit, some=some):
         stored = [parse_intact_row(row) for row in raw.execute(_ENTRY, (text,)).fetchall()]
         if not stored:
             raise LogCorrupt(_LOST)

@@ -34,6 +34,8 @@ _TICKET: Final = read_pattern(__package__, "ticket")
 """`HARB-412`, and numbers of orders and parts such as `MF-2025-41870` and `PP5-88213-C`."""
 _DATE: Final = re.compile(r"\d{4}-\d\d-\d\d(?:T\d\d)?")
 """A day, or the part of a point in time before its first colon; its numbers name nothing."""
+_TIME: Final = read_pattern(__package__, "time")
+"""A point in time as logs tell it: each line has another one."""
 _CLOCK: Final = re.compile(r"\d\d?:\d\d(?::|$)")
 """A time of day; its numbers name nothing either."""
 _NUMBER: Final = re.compile(r"\d{4,12}")
@@ -61,7 +63,7 @@ def find_entities(text: str) -> dict[Entity, int]:
     [('get_user', 'functions and variables'), ('src/app.py', 'paths')]
     """
     entities: dict[Entity, int] = {}
-    runs = text.split()
+    runs = _TIME.sub(" ", text).split()
     if max(map(len, runs), default=0) > _LONGEST_RUN:
         runs = _TOKEN.findall(text)
     for names in filter(None, map(_read_run, runs)):
@@ -117,7 +119,8 @@ def _read_word(word: str) -> tuple[Entity, ...]:
         elif "." in piece and not _VERSION.fullmatch(piece) and _FILE.fullmatch(piece):
             entities.append((piece, FILE))
         elif _VERSION.fullmatch(piece):
-            is_amount = piece.replace(".", "", 1).isdigit()  # 7.05 may be a price or a time
+            # 7.05 may be a price, 3.6s a duration
+            is_amount = piece.rstrip("mnsuxGKMi").rstrip("B").replace(".", "", 1).isdigit()
             entities.append((piece, NUMBER if is_amount else VERSION))
         elif _TICKET.fullmatch(piece) or _NUMBERED.fullmatch(piece):
             entities.append((piece, ID))

@@ -569,6 +569,13 @@ class TestLinesOfTrouble:
             ),
             *("Tests run: 3", "test result: ok. 3 passed", "3 tests, 0 failures", "ok   pkg/a 0.01s"),
             *("FAIL pkg/a [build failed]", "   12 passing (3s)"),
+            *("[ERROR] Tests run: 3, Failures: 1", "38 tests completed, 1 failed", "  13 passed (14.2s)"),
+            *("Failed!  - Failed:     1, Passed:    44", "67% tests passed, 2 tests failed out of 6"),
+            *("[  PASSED  ] 3 tests.", "[  FAILED  ] 1 test, listed below:", "test cases:  12 |  11 passed"),
+            *("All tests passed (220 assertions in 12 test cases)", "[doctest] test cases: 3 | 2 passed"),
+            *("     Summary [   0.031s] 5 tests run: 4 passed", "# fail 1", "      Tests  1 failed (49)"),
+            *("[ FAIL 1 | WARN 0 | SKIP 0 | PASS 20 ]", "00:03 +2 -1: Some tests failed."),
+            *("12 runs, 30 assertions, 1 failures, 0 errors, 0 skips", " Test Files  1 failed (3)"),
         ],
     )
     def test_no_end_of_a_test_run_is_passed_over(self, line):
@@ -585,11 +592,88 @@ class TestLinesOfTrouble:
             *("test_a (x.Y) ... ok", "test_a ... skipped 'why'", "a.py::test PASSED", "a.py::test x SKIPPED"),
             *("--- PASS: TestA", "=== RUN   TestA", "PASS", "  ✓ adds", "✔ adds", "√ adds"),
             *("tests/test_a.py ..sx  [ 12%]", "..........", "ssssssssss [ 40%]"),
+            *("Cart > adds() PASSED", "        PASS [   0.008s] core ring::wraps", "ok 1 - parse"),
+            *(" 1/6 Test  #1: mesh .......   Passed    0.52 sec", "      Start  2: krylov"),
+            *("[ RUN      ] Codec.Empty", "[       OK ] Codec.FailedRead (0 ms)"),
+            *("ok  \tgithub.com/a/errors\t(cached)", "?   \tgithub.com/a/cmd\t[no test files]"),
         ],
     )
     def test_no_test_that_passed_is_passed_over(self, line):
         assert PASSED_TEST.match(line)
         assert has_passed(line)
+
+    @pytest.mark.parametrize(
+        ("run", "said"),
+        [
+            (
+                "Cart > adds() PASSED\nCart > total() FAILED\n    AssertionFailedError: 0\n2 tests completed, 1 failed",
+                "2 tests completed, 1 failed; Cart > total() FAILED",
+            ),
+            (
+                "[ERROR]   DunningTest.fee:91 expected: <5>\n[ERROR] Tests run: 31, Failures: 1, Errors: 0",
+                "failed: Tests run: 31, Failures: 1, Errors: 0; [ERROR] DunningTest.fee:91 expected: <5>",
+            ),
+            (
+                "  1) waits (PENDING)\n  1) renews\n3 examples, 1 failure\nrspec ./a_spec.rb:9 # renews",
+                "3 examples, 1 failure; rspec ./a_spec.rb:9 # renews",
+            ),
+            (
+                "FAIL\ta/lease\t3.6s\nok  \ta/raft\t1.2s\nok  \ta/wal\t1.2s",
+                "FAIL a/lease 3.6s",
+            ),
+            (
+                "test result: FAILED. 4 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.4s",
+                "test result: FAILED. 4 passed; 1 failed; finished in 0.4s",
+            ),
+            (
+                f"Failed!  - Failed:     1, Passed:    44, Total: 45 - {'a' * 60}.dll\n  Failed {'b' * 60} [4 ms]",
+                f"Failed! - Failed: 1, Passed: 44, Total: 45 - …; Failed {'b' * 60} [4 ms]",
+            ),
+        ],
+    )
+    def test_a_run_is_told_by_its_counts_and_the_first_test_that_failed(self, run, said):
+        assert read_outcome(run).line == said
+
+    @pytest.mark.parametrize(
+        "run",
+        [
+            "ok  \tgithub.com/a/raft\t1.2s\nok  \tgithub.com/a/errors\t(cached)",
+            "Passed!  - Failed:     0, Passed:    45, Skipped:     0",
+            "  \u2713 tells Error: no such user\n  2 passing (4ms)",
+            "100% tests passed, 0 tests failed out of 9",
+        ],
+    )
+    def test_a_run_that_passed_tells_no_trouble(self, run):
+        assert read_outcome(run).trouble == ""
+
+    @pytest.mark.parametrize(
+        "head",
+        [
+            *(
+                "2026-03-14T09:01:46.9245038Z ",
+                "build (ubuntu, 20)\tRun tests\t2026-03-14T09:01:46.9245038Z ",
+            ),
+            *("2026-03-14T09:01:46.924503Z 01O ", "[2026-03-14T10:02:11.123Z] ", "10:02:11 "),
+            *("test-1  | ", "\x1b[36mtest-1  | \x1b[0m", "\x1b_bk;t=1710000000007\x07"),
+        ],
+    )
+    def test_a_test_run_is_known_behind_a_runners_clock(self, head):
+        run = "##[group]Run pytest\n\n>       assert a == b\nE       AssertionError: 1 == 2\nFAILED t.py::test_a - x\n"
+        run += "=== 1 failed, 2 passed in 0.1s ===\n" + "Cleaning up\n" * 40
+        told = read_outcome("\n".join(f"{head}{line}" for line in run.split("\n")))
+        assert told.line == "1 failed, 2 passed in 0.1s; FAILED t.py::test_a - x"
+        assert told.trouble == "E       AssertionError: 1 == 2"
+
+    def test_a_log_of_a_program_keeps_its_times(self):
+        for text in (
+            "10:02:11 INFO start\n10:02:12 ERROR   import failed\n10:02:13 INFO  end",
+            "10:02:11 start\n10:02:12 ERROR import failed\n10:02:13 end",
+        ):
+            assert read_outcome(text).trouble == text.split("\n")[1]
+        table = "\n".join(f"2026-03-{day} 10:00:00,{day * 7}" for day in range(14, 24))
+        assert "2026-03-23 10:00:00,161" in read_outcome(table).line
+        columns = "\n".join(f"name{row} |  {row}" for row in range(20))
+        assert "name0" in read_outcome(columns).line
 
     @pytest.mark.parametrize(
         ("line", "is_one"),

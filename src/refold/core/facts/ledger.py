@@ -57,7 +57,10 @@ _ITEM_ID: Final = re.compile(r" ?(\(id [^()]{1,40}\))\Z")
 _WORD: Final = re.compile(r"\w+")
 _REPLACED_WORD: Final = re.compile(r"\b(?:instead of|rather than|no longer|not) [\"'`]?([\w.:/@-]{2,60})")
 _REPLACEABLE: Final = frozenset({"value", "decision", "preference"})
-_TESTS_FAILED: Final = re.compile(r"\b(?!0 )\d{1,7} (?:failed|failures?|failing|errors?)\b|FAIL|not ok")
+_TESTS_FAILED: Final = re.compile(
+    r"\b(?!0 )\d{1,7} (?:tests? )?(?:failed|failures?|failing|fails|errors?)\b|not ok|tests failed\."
+    r"|FAIL(?!(?:ED)?:? 0\b)|(?i:\b(?:fail(?:ures?|ed)?|errors?):? {0,9}[1-9])"
+)
 _STEP: Final = read_pattern(__package__, "step")
 """What brings a repository on: where it goes well with the same operands, an earlier failure is over."""
 _PATIENCE: Final = read_pattern(__package__, "patience")

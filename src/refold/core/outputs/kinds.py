@@ -17,7 +17,15 @@ from refold.core.outputs.rank_lists import (
     rank_search,
     rank_table,
 )
-from refold.core.outputs.rank_runs import TIMED_LINE, is_diagnosis, is_log, is_status, rank_log, rank_tests
+from refold.core.outputs.rank_runs import (
+    TIMED_LINE,
+    drop_clock,
+    is_diagnosis,
+    is_log,
+    is_status,
+    rank_log,
+    rank_tests,
+)
 from refold.core.outputs.trouble import find_failures, find_traces, has_report, is_test_run, plain_line
 
 SAMPLE: Final = 150
@@ -37,19 +45,22 @@ def make_plan(text: str) -> Plan:
     kind = recognise_kind(lines)
     if kind == "json lines":
         return LinePlan(lines, rank_log(lines).order, cut=cut_json_line)
-    bare = drop_numbers(lines, kind)
+    bare = drop_heads(lines, kind)
     plan = _RANKINGS.get(kind, rank_log)(bare)
     return plan if bare is lines else replace(plan, lines=lines)
 
 
-def drop_numbers(lines: Sequence[str], kind: Kind) -> Sequence[str]:
-    """Return the lines of a program's run without line numbers before them."""
-    is_read = kind in {"log", "tests"} and is_numbered(lines[:SAMPLE])
-    return [split_number(line) for line in lines] if is_read else lines
+def drop_heads(lines: Sequence[str], kind: Kind) -> Sequence[str]:
+    """Return the lines of a program's run without line numbers, or a runner's clock, before them."""
+    if kind not in {"log", "tests"}:
+        return lines
+    return [split_number(line) for line in lines] if is_numbered(lines[:SAMPLE]) else drop_clock(lines)
 
 
 def recognise_kind(lines: Sequence[str]) -> Kind:
     """Return the kind of some lines; what nobody recognises is ranked like a log."""
+    if (bare := drop_clock(lines)) is not lines:
+        return "tests" if is_test_run([plain_line(line) for line in bare]) else "log"
     sample = lines if len(lines) <= 2 * SAMPLE else [*lines[:SAMPLE], *lines[-SAMPLE:]]
     plain = [plain_line(line) for line in sample if line.strip()] or [""]
     numbered = is_numbered(plain)

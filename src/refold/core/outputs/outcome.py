@@ -13,17 +13,20 @@ from refold.core.messages.text_cutting import cut_words
 from refold.core.outputs.actions import judge_action, shows_content
 from refold.core.outputs.json_outcome import STATE_KEYS, is_only_error, tell_json
 from refold.core.outputs.json_plan import JsonPlan, parse_json
-from refold.core.outputs.kinds import Kind, drop_numbers, recognise_kind
+from refold.core.outputs.kinds import Kind, drop_heads, recognise_kind
 from refold.core.outputs.line_plan import count_lines
 from refold.core.outputs.rank_code import find_first_signature, is_numbered
 from refold.core.outputs.rank_diffs import count_changes
 from refold.core.outputs.rank_lists import BORDERS, TELL_ROWS
+from refold.core.outputs.rank_runs import drop_clock
 from refold.core.outputs.trouble import (
     ASSERTION,
     COMMIT,
     FAILED_TEST,
     HARMLESS,
+    LISTED,
     TEST_SUMMARY,
+    drop_passed,
     find_failures,
     find_traces,
     find_usual_warnings,
@@ -62,6 +65,10 @@ _NO_RESULT: Final = re.compile(r"\A(?:ok|success) true, |\A\d{1,9} lines: ")
 _NAME: Final = re.compile(r"\w{1,60}")
 """What may be the name of a field."""
 _ROWS: Final = re.compile(r"\d{1,9} rows(?:, \d{1,9} unlike the others)?(?=:| of )")
+_MARKS: Final = re.compile(r"^(?:[ =]{1,80}|\[(?:INFO|ERROR|WARNING)\] )|[ =]{1,80}$")
+"""What stands around the summary of a test run."""
+_ZERO: Final = re.compile(r"[,;|] 0 (?!fail|error)[a-z ]{3,14}(?=[,;|.]|$)")
+"""What a summary counts and there is none of."""
 TURN: Final = read_pattern(__package__, "turn", re.IGNORECASE)
 """A word by which a sentence says that something was not done, or not yet."""
 _RUNS: Final = frozenset({"log", "other", "tests"})
@@ -175,13 +182,17 @@ def _read_printed(text: str, action: str, *, failed: bool) -> _Printed:
     usual = find_usual_warnings(lines)
     lines = [line for place, line in enumerate(lines) if place not in usual] or lines
     is_bad = failed or is_error or tells_failure(pieces) or code not in {"", "0"}
-    kind = recognise_kind([*lines[:FIRST_LINES], *lines[FIRST_LINES:][-LAST_LINES:]])
-    lines = [line for line in drop_numbers(lines, kind) if line.strip()]
+    ends = [*lines[:FIRST_LINES], *lines[FIRST_LINES:][-LAST_LINES:]]
+    # What a CI runner does behind a test run hides its end.
+    kind = recognise_kind(ends if drop_clock(ends) is ends else lines)
+    lines = [line for line in drop_heads(lines, kind) if line.strip()]
     asked = _QUOTED.search(lines[0]) if len(lines) > 1 else None
     lines = lines[1:] if asked and asked[1] in action else lines
-    trouble = _find_trouble(lines) if is_bad or kind in _RUNS else ""
+    rest = drop_passed(lines) if kind == "tests" else lines
+    trouble = _find_trouble(rest) if is_bad or kind in _RUNS else ""
     if not trouble and (is_bad or (kind in _RUNS and not code)):
-        trouble = min((lines[place] for place in find_warnings(lines)), key=rank_trouble, default="")
+        warnings = [_add_what_follows(rest, place) for place in find_warnings(rest)]
+        trouble = min(warnings, key=rank_trouble, default="")
     return _Printed(content, lines, kind, code, is_bad, trouble)
 
 
@@ -293,7 +304,7 @@ def _describe_lines(
 ) -> str:
     """Describe an output; `room`: characters for several of its lines."""
     lines, kind = printed.lines, printed.kind
-    if kind == "tests" and (run := _describe_tests(lines)):
+    if kind == "tests" and (run := _describe_tests(lines, room)):
         return run
     if is_bad:
         return trouble or _find_telling_line(lines)
@@ -331,13 +342,21 @@ def _tell_several(lines: Sequence[str], kind: Kind, trouble: str, room: int) -> 
     return TELL_ROWS[kind](lines, room) if kind in TELL_ROWS and len(lines) > 1 else ""
 
 
-def _describe_tests(lines: Sequence[str]) -> str:
+def _describe_tests(lines: Sequence[str], room: int) -> str:
     """Return the summary of a test run and the first test that failed; "" if it names neither."""
-    ends = [line.strip(" =") for line in lines if TEST_SUMMARY.match(line)]
-    summary = ", ".join(dict.fromkeys(ends[-2:]))
+    counts = [line for line in lines if TEST_SUMMARY.match(line)]
+    bad = [counts[place] for place in find_failures(counts)]
+    # Of several runs one may have failed that is not among the last.
+    ends = [
+        _ZERO.sub("", _MARKS.sub("", line))
+        for line in (bad if bad and bad[-1] not in counts[-2:] else counts)
+    ]
     named = [line.strip(" _=") for line in lines if FAILED_TEST.match(line) and not TEST_SUMMARY.match(line)]
     # With its path, where the run lists the failed tests at its end.
-    failed = next((name for name in named if name.startswith("FAILED ")), next(iter(named), ""))
+    failed = next((name for name in named if name.startswith(LISTED)), next(iter(named), ""))
+    summary = ", ".join(dict.fromkeys(ends[-2:]))
+    if len(summary) + len(failed) > room - 2:
+        summary = cut_words("".join(ends[-1:]), max(room // 2, room - 2 - len(failed)))
     return "; ".join(filter(None, (summary, failed)))
 
 
@@ -368,7 +387,7 @@ def _find_telling_line(lines: Sequence[str]) -> str:
 
 def _add_what_follows(lines: Sequence[str], place: int) -> str:
     """Return a line, with the next one where it only leads to that: `Warning, treated as error:`."""
-    leads = lines[place].endswith(":") and place + 1 < len(lines)
+    leads = lines[place].endswith((":", ": |", ": |-")) and place + 1 < len(lines)
     return f"{lines[place]} {lines[place + 1].strip()}" if leads else lines[place]
 
 

@@ -14,6 +14,7 @@ from refold.core.outputs.line_plan import Describe, LinePlan, end_places, has_sh
 from refold.core.outputs.trouble import (
     ASSERTION,
     FAILED_TEST,
+    LISTED,
     TEST_SUMMARY,
     Trace,
     find_failures,
@@ -43,6 +44,9 @@ _SPACE: Final = re.compile(r"[^\S\n](?:[^\S\n]{1,399}|(?<! ))")
 _LEVELS: Final = ("DEBUG", "INFO", "WARN", "WARNING", "ERROR", "TRACE", "FATAL", "CRITICAL")
 TIMED_LINE: Final = read_pattern(__package__, "timed_line")
 _LOG_LINE: Final = re.compile(rf"{TIMED_LINE.pattern}|.{{0,80}}\b(?:{'|'.join(_LEVELS)})\b")
+_CLOCK: Final = read_pattern(__package__, "clock")
+CLOCK_LINES: Final = 150
+"""Lines by which a runner's clock is recognised."""
 _LABEL: Final = re.compile(r"\s{0,40}[A-Z][\w ./()-]{0,40}: {0,40}\S")
 _DIAGNOSIS: Final = read_pattern(__package__, "diagnosis")
 
@@ -54,6 +58,28 @@ def is_log(lines: Sequence[str]) -> bool:
     text = "\n".join(lines)
     log_line = _LOG_LINE if any(level in text for level in _LEVELS) else TIMED_LINE
     return has_share(lines, log_line.match, 1, 3)
+
+
+def drop_clock(lines: Sequence[str]) -> Sequence[str]:
+    """Return lines without the time or service that a CI runner or a container put before each of them.
+
+    A program's own log keeps its times. It has none before blank and indented lines; who puts a time before
+    every line that another program printed does.
+
+    >>> drop_clock(["10:02:11 FAIL: test_a", "10:02:11", "10:02:12 Ran 3 tests in 1s"])
+    ['FAIL: test_a', '', 'Ran 3 tests in 1s']
+    """
+    first = [line for line in lines[:CLOCK_LINES] if line.strip()]
+    if len(first) < 2 or not has_share(first, _CLOCK.match, 9, 10):
+        return lines
+    heads = list(map(_CLOCK.match, lines))
+    bare = [line[head.end() :] if head else line for line, head in zip(lines, heads, strict=True)]
+    services = {head["service"] for head in heads if head}
+    said = [plain_line(line) for line, head in zip(bare, heads, strict=True) if head]
+    gaps = sum(not line.strip() for line in said)  # a table of times and numbers has nothing else
+    is_column = len(services) * 4 > max(4, len(first)) or gaps * 2 > len(said)
+    is_other = gaps > 0 or any(line[:2].isspace() for line in said)
+    return bare if not is_column and (is_test_run(said) or (is_other and not is_log(said))) else lines
 
 
 def is_diagnosis(lines: Sequence[str]) -> bool:
@@ -176,7 +202,7 @@ def rank_tests(lines: Sequence[str]) -> LinePlan:
     summaries = [place for place in every if TEST_SUMMARY.match(plain[place])]
     failed = [place for place in every if not passed[place] and FAILED_TEST.match(plain[place])]
     # A list at the end gives path and reason; read upwards it stands beside the summary.
-    listed = [place for place in reversed(failed) if plain[place].startswith(("FAILED ", "ERROR "))]
+    listed = [place for place in reversed(failed) if plain[place].startswith(LISTED)]
     failed = list(dict.fromkeys((*listed, *failed)))
     traces = find_traces(plain)
     asserted = [place for place in every if ASSERTION.match(plain[place])]

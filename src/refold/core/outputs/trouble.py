@@ -20,7 +20,8 @@ MESSAGE_LINES: Final = 4
 LEAST_TESTS: Final = 8
 """Lines of a test run that was cut off; in fewer nothing needs to be left out."""
 
-_ESCAPE: Final = re.compile(r"\x1b\[[0-9;?]{0,32}[A-Za-z]")
+ESCAPE: Final = read_pattern(__package__, "escape")
+"""A colour, a link, or a time that Buildkite hides."""
 STRONG: Final = read_pattern(__package__, "strong")
 """Words that nearly always tell of a failure. A false match only keeps a line that another could have had."""
 WEAK: Final = read_pattern(__package__, "weak")
@@ -58,7 +59,7 @@ _USUAL_WARNING: Final = re.compile(r"[^\n]{0,200}\b(?:Pending)?(?:Deprecation|Fu
 def plain_line(line: str) -> str:
     """Return the start of a line without colours."""
     line = line[:READ_CHARS]
-    return _ESCAPE.sub("", line) if "\x1b" in line else line
+    return ESCAPE.sub("", line) if "\x1b" in line else line
 
 
 def is_failure(line: str) -> bool:
@@ -205,13 +206,20 @@ def _sort_frames(lines: Sequence[str], frames: list[range]) -> tuple[range, ...]
 
 TEST_SUMMARY: Final = read_pattern(__package__, "test_summary")
 """The line with which a test runner ends, matched at its start."""
-_SUMMARY_START: Final = re.compile(r"=*\s{0,4}(?:\d|tests f|no t|Exec)|[nRFOTto]")
+_SUMMARY_START: Final = re.compile(
+    r"=*\s{0,4}(?:\d|tests f|no t|Exec)|\s{1,12}(?:Test|Summary)|[nRFOTtoPSA[#]"
+)
 """With what each of them begins; most lines do not, which is found out faster."""
 FAILED_TEST: Final = read_pattern(__package__, "failed_test")
 """A line that names a test that failed."""
+LISTED: Final = ("FAILED ", "ERROR ", "rspec ")
+"""With what the tests that failed begin where a run lists them at its end."""
 PASSED_TEST: Final = read_pattern(__package__, "passed_test")
 """A line that names a test that passed, or shows nothing but dots."""
-_PASSED_PARTS: Final = (" ... ", "PASS", "SKIP", "=== ", "%]", "✓ ", "✔ ", "√ ", "◇ ", "Passed ", "Test Case")
+_PASSED_PARTS: Final = (
+    *(" ... ", "PASS", "SKIP", "=== ", "%]", "✓ ", "✔ ", "√ ", "◇ ", "Passed ", "Test Case"),
+    *("ok ", "ok\t", " OK ]", " RUN ", "Start ", "no test files"),
+)
 ASSERTION: Final = read_pattern(__package__, "assertion")
 """A line that says what an assertion found."""
 
@@ -221,6 +229,13 @@ def has_passed(line: str) -> bool:
     # Most lines have nothing of what every such line has, and this is found out faster.
     may_have = line.startswith((".", "s", "x")) or any(part in line for part in _PASSED_PARTS)
     return may_have and PASSED_TEST.match(line) is not None
+
+
+def drop_passed(lines: Sequence[str]) -> list[str]:
+    """Return the lines of a test run without those of tests that passed, and counts without a failure."""
+    other = [line for line in lines if not has_passed(line)]
+    bad = {*find_failures(other), *find_warnings(other)}
+    return [line for place, line in enumerate(other) if place in bad or not TEST_SUMMARY.match(line)]
 
 
 def is_test_run(lines: Sequence[str]) -> bool:

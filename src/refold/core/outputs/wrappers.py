@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from refold.core.messages.quick_init import quick_init
 from refold.core.outputs.rank_runs import TIMED_LINE
+from refold.core.outputs.trouble import ESCAPE
 from refold.patterns import read_pattern
 
 VALUE_CHARS: Final = 120
@@ -51,7 +52,6 @@ _OF_TEXT: Final = frozenset({"type", "text", "annotations", "citations", "cache_
 _MEDIA: Final = ("image", "audio", "resource", "resource_link")
 _ENDED: Final = re.compile(r"interrupted|killed|denied|timed_?out|timeout|cancell?ed", re.IGNORECASE)
 """Flags that say that a program was ended, or did not run."""
-_COLOUR: Final = re.compile(r"\x1b\[[0-9;?]{0,32}[A-Za-z]")
 
 
 @quick_init
@@ -113,7 +113,7 @@ def remove_noise(text: str) -> str:
     'done ok'
     """
     if "\x1b" in text:
-        text = _COLOUR.sub("", text)
+        text = ESCAPE.sub("", text)
     if "\r" in text:
         lines = _LOGGED.sub("\n", text).split("\n")
         text = "\n".join(line[line.rstrip("\r").rfind("\r") + 1 :] for line in lines)

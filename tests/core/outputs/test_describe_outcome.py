@@ -603,6 +603,82 @@ class TestLinesOfTrouble:
         assert has_passed(line)
 
     @pytest.mark.parametrize(
+        ("text", "said"),
+        [
+            (
+                "Ready:  False\nLiveness:  get timeout=1s\nReason:  CrashLoopBackOff\nPort:  80",
+                "4 lines: Reason: CrashLoopBackOff",
+            ),
+            (
+                '10.0.0.1 - "GET /a HTTP/1.1" 200 5\n10.0.0.1 - "GET /b HTTP/1.1" 502 5\nend',
+                '3 lines: 10.0.0.1 - "GET /b HTTP/1.1" 502 5',
+            ),
+            (
+                "Auto-merging a.go\nCONFLICT (content): Merge conflict in a.go\nerror: could not apply 3be81d2",
+                "3 lines: CONFLICT (content): Merge conflict in a.go",
+            ),
+            (
+                "#7 9.114 npm error ERESOLVE could not resolve\n#7 ERROR: exit code: 1\n#8 DONE 0.1s\nx",
+                "4 lines: #7 9.114 npm error ERESOLVE could not resolve",
+            ),
+            (
+                "==1== Invalid read of size 8\n==1==    at 0x1: f (a.c:2)\n==1== ERROR SUMMARY: 3 errors\nx",
+                "4 lines: ==1== Invalid read of size 8",
+            ),
+            (
+                "#1 [internal] load Dockerfile\n#1 DONE 0.0s\n#9 naming to a/web:3 done\n#9 DONE 1.3s",
+                "4 lines: #9 naming to a/web:3 done",
+            ),
+            (
+                "  Sort  (cost=1..2)\n    ->  Seq Scan on orders\n Planning Time: 0.4 ms\n Execution Time: 2 ms\n(4 rows)",
+                "5 lines: Execution Time: 2 ms",
+            ),
+            (
+                "    Finished `dev` profile\n     Running `tide`\nthread 'main' panicked at src/wal.rs:2:1:\nno such wal",
+                "4 lines: thread 'main' panicked at src/wal.rs:2:1: no such wal",
+            ),
+            (
+                "  # a.b must be replaced\n  ~ resource\nPlan: 1 to add, 1 to destroy.\nNote: run apply",
+                "4 lines: # a.b must be replaced; Plan: 1 to add, 1 to destroy.",
+            ),
+            (
+                "a.b: Creating...\na.b: Still creating...\n\nApply complete! Resources: 1 added\n\nid = 5",
+                "4 lines: Apply complete! Resources: 1 added",
+            ),
+            (
+                "Reading package lists...\nBuilding tree...\n1 upgraded, 0 newly installed.\nSetting up a (1.5)",
+                "4 lines: 1 upgraded, 0 newly installed.",
+            ),
+            (
+                '12:03:44.1 read(7, "", 8) = 0\n12:03:44.2 read(7, "", 8) = 0\n12:03:44.3 open(a, "w.1", 2) = 5\nend',
+                "4 lines: end",
+            ),
+            (
+                f"region    {'0' * 60}\nunits  1204\nspoilt    3\ndtype: int64",
+                "4 lines: spoilt 3",
+            ),
+            (
+                "<!doctype html>\n<html>\n<head><title>Bad Gateway</title></head>\n<body>\n</body>\n</html>",
+                "6 lines: <head><title>Bad Gateway</title></head>",
+            ),
+            (
+                "Filesystem  Size  Used Use% Mounted on\n/dev/a  97G  97G 100% /\ntmpfs  7.8G  1.2M 1% /run\n/dev/b  9G  4G 45% /b",
+                "3 rows of Filesystem Size Used Use% Mounted on: /dev/a 97G 97G 100% /; …",
+            ),
+            (
+                " id | customer\n----+---------\n 1  | Ada\n 2  | Ada\n 3  | Bo\n(3 rows)",
+                "id | customer; 1 | Ada; 2 | Ada; 3 | Bo; (3 rows)",
+            ),
+            (
+                "2026-03-13 02:00:11   88120412 a.gz\n2026-03-14 02:00:09      88230 b.gz",
+                "2026-03-13 02:00:11 88120412 a.gz; 2026-03-14 02:00:09 88230 b.gz",
+            ),
+        ],
+    )
+    def test_what_a_tool_of_operations_printed_is_told_by_what_came_out(self, text, said):
+        assert read_outcome(text, 75).line == said
+
+    @pytest.mark.parametrize(
         ("run", "said"),
         [
             (
@@ -663,6 +739,11 @@ class TestLinesOfTrouble:
         told = read_outcome("\n".join(f"{head}{line}" for line in run.split("\n")))
         assert told.line == "1 failed, 2 passed in 0.1s; FAILED t.py::test_a - x"
         assert told.trouble == "E       AssertionError: 1 == 2"
+
+    def test_of_three_rows_none_is_odd(self):
+        rows = "ID    CUSTOMER  NOTE\n8812  ada       left at the door\n8813  ada       called twice\n8840  bo        none"
+        assert read_outcome(rows, 70).line.startswith("3 rows of ID CUSTOMER NOTE: 8812 ada")
+        assert "1 unlike the others: 8840 bo" in read_outcome(f"{rows}\n8841  ada       none", 80).line
 
     def test_a_log_of_a_program_keeps_its_times(self):
         for text in (

@@ -76,6 +76,8 @@ _RUNS: Final = frozenset({"log", "other", "tests"})
 _WHOLE: Final = _RUNS | {"prose", "search", "table"}
 """Kinds of which a few short lines are told word for word; listings and diffs say more by their numbers."""
 _END_OF_SENTENCE: Final = re.compile(r"(?<!\d)([.!?]); ")
+_NO_LINE: Final = ("[... ", "dtype: ")
+"""Beginnings of markers, and of what pandas prints below its values."""
 MARK_CHARS: Final = 4
 """Characters that a line of an output has at least, with the mark behind it; so more lines are not joined."""
 _WROTE: Final = read_pattern(__package__, "wrote")
@@ -101,6 +103,7 @@ _NOT_FOUND: Final = read_pattern(__package__, "not_found")
 _STATED: Final = read_pattern(__package__, "stated", re.IGNORECASE)
 """What says no more than the word failed before it."""
 
+_RESULT: Final = read_pattern(__package__, "result")
 _LANDED: Final = read_pattern(__package__, "landed")
 """How `git` says what was committed or pushed."""
 _GIT_NOISE: Final = read_pattern(__package__, "git_noise")
@@ -318,7 +321,10 @@ def _describe_lines(
     if len(lines) == 1:
         return lines[0].strip()
     if kind in _RUNS:
-        return f"{count_lines(lines)} lines: {trouble or _find_result_line(lines)}"
+        result = "" if trouble else _find_result_line(lines)
+        if rank_trouble(trouble) == HARMLESS:  # what a plan would destroy, and how much it would change
+            result = next((f"; {line}" for line in reversed(lines) if _RESULT.match(line)), "")
+        return f"{count_lines(lines)} lines: {trouble.strip()}{result}"
     if kind == "diff":
         changed, added, removed = count_changes(lines)
         return f"diff of {changed} file{'s' * (changed != 1)}, +{added} -{removed}"
@@ -373,6 +379,8 @@ def _find_trouble(lines: Sequence[str]) -> str:
 
 def _find_result_line(lines: Sequence[str]) -> str:
     """Return the last line with words, where a program says what came out; prose begins with its subject."""
+    if result := next(filter(_RESULT.match, reversed(lines)), ""):
+        return result.strip()
     first = _drop_noise(lines)[0].strip(BORDERS)
     is_prose = first.endswith((".", "!", "?")) and not first.endswith("..") and first.count(" ") > 2
     is_history = COMMIT.match(lines[0]) and not lines[0].startswith("[")  # the newest comes first
@@ -393,7 +401,7 @@ def _add_what_follows(lines: Sequence[str], place: int) -> str:
 
 def _drop_noise(lines: Sequence[str], word: re.Pattern[str] = _WORD) -> Sequence[str]:
     """Return the lines with words that tell something; all lines if there is none."""
-    telling = [line for line in lines if word.search(line) and not line.startswith("[... ")] or lines
+    telling = [line for line in lines if word.search(line) and not line.startswith(_NO_LINE)] or lines
     if any(map(_LANDED.match, telling)):
         telling = [line for line in telling if not _GIT_NOISE.match(line)]
     return telling

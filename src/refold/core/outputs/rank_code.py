@@ -23,6 +23,8 @@ _STATEMENT_ENDS: Final = ("{", "}", "(", ")", ";", ":", ",", "[", "]", "=", "\\"
 _REMARK_END: Final = re.compile(r"\S \[[^\]\n]{1,80}\]$")
 """The end of a line in which a program says how far it is: `Still creating... [10s elapsed]`."""
 _COMMENT: Final = re.compile(r"\s{0,80}(?:#(?!!)|//|/\*|\*|--\s|;;|<!--)")
+_BARE_TAG: Final = re.compile(r"\s{0,80}<(?:[!?].{0,400}|/?\w{1,40})>$")
+"""A line of HTML or XML without a text or an attribute."""
 _HEADING: Final = re.compile(r"#{1,6} \S|\*\*[^*\n]{1,80}\*\*:?$|={3,80}$|-{3,80}$|\d{1,2}\. \S")
 
 
@@ -38,8 +40,8 @@ def find_first_signature(lines: Sequence[str]) -> str:
     if named := next(filter(_SIGNATURE.match, bare), ""):  # mostly one of the first
         return named.strip()
     plain = [split_number(line)[:400] for line in lines]
-    worded = filter(_HAS_WORD.search, plain[_find_first_code(plain) :])
-    return next(worded, plain[0]).strip()
+    worded = list(filter(_HAS_WORD.search, plain[_find_first_code(plain) :]))
+    return next((line for line in worded if not _BARE_TAG.match(line)), (*worded, plain[0])[0]).strip()
 
 
 def is_numbered(lines: Sequence[str]) -> bool:
@@ -112,9 +114,10 @@ def is_prose(lines: Sequence[str]) -> bool:
     if "".join(lines).count(" ") < 4 * len(lines):
         return False
     texts = [line.rstrip() for line in lines]  # "Waiting ..." says how far a program is
-    ends = sum(line.endswith((".", "!", "?", ":", "。", "…", "**")) and line[-3:] != "..." for line in texts)
+    waits = sum(line.endswith("...") for line in texts)
+    ends = sum(line.endswith((".", "!", "?", ":", "。", "…", "**")) for line in texts) - waits
     headings = sum(bool(_HEADING.match(line)) for line in lines)
-    return (ends + headings) * 3 >= len(lines)
+    return (ends + headings) * 3 >= len(lines) > waits * 4
 
 
 def _find_first_code(plain: Sequence[str]) -> int:

@@ -153,6 +153,8 @@ def _tell_groups(names: Sequence[str], before: str) -> Describe:
 
 _RULE: Final = re.compile(r"[\s|+=─━┼-]{3,400}")
 _DELIMITERS: Final = ("\t", "|", ",", ";")
+_ARGUMENTS: Final = re.compile(r"\w\([^()\n]{0,400},")
+"""Commas between the arguments of a call, as in a trace of them."""
 _GAP: Final = re.compile(r"\S {2,}\S")
 
 
@@ -168,6 +170,8 @@ _VALUE: Final = re.compile(r"(?:^|[\t│┃|,;]|  ) ?[-+]?\d")
 """A field that begins with a number, as in no header."""
 STATE_SHARE, ODD_SHARE = 0.6, 0.25
 """Share of the rows that have the usual word of a column of states, and of those that may have others."""
+LEAST_USUAL: Final = 3
+"""Rows from which on a state is the usual one: of two customers none is odd."""
 STATE_FIELDS: Final = 12
 """Fields from the left in which states are looked for."""
 
@@ -182,11 +186,16 @@ def is_table(lines: Sequence[str]) -> bool:
         least = 1 if delimiter in "\t|" else 2
         if text.count(delimiter) * 10 < least * len(shown) * 9:
             continue  # not even nine tenths of the rows can have as many
+        if delimiter == "," and has_share(shown, _ARGUMENTS.search, 1, 2):
+            continue
         common, rows = Counter(line.count(delimiter) for line in shown).most_common(1)[0]
         if common >= least and rows * 10 >= len(shown) * 9:
             return True
     is_headed = _TITLES.fullmatch(shown[0]) or any(_RULE.fullmatch(line) for line in lines[:4])
-    return bool(is_headed) and sum(bool(_GAP.search(line[:400])) for line in shown) * 10 >= len(shown) * 8
+    if is_headed and sum(bool(_GAP.search(line[:400])) for line in shown) * 10 >= len(shown) * 8:
+        return True
+    columns = [sum(bool(_NUMBER.fullmatch(word)) for word in line[:400].split()) for line in shown]
+    return columns[0] == 0 and shown[0].count(" ") >= 3 and min(columns[1:]) >= 2
 
 
 def _is_rule(line: str) -> bool:
@@ -207,7 +216,7 @@ def find_odd_rows(rows: Sequence[str]) -> list[int]:
         is_state = _is_part(usual) or (any(map(str.isalpha, usual)) and not _NUMBER.fullmatch(usual))
         if (
             is_state
-            and number >= STATE_SHARE * len(rows)
+            and number >= max(LEAST_USUAL, STATE_SHARE * len(rows))
             and 0 < len(others) <= max(1, ODD_SHARE * len(rows))
         ):
             odd.update(

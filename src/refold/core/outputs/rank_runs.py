@@ -78,7 +78,8 @@ def drop_clock(lines: Sequence[str]) -> Sequence[str]:
     said = [plain_line(line) for line, head in zip(bare, heads, strict=True) if head]
     gaps = sum(not line.strip() for line in said)  # a table of times and numbers has nothing else
     is_column = len(services) * 4 > max(4, len(first)) or gaps * 2 > len(said)
-    is_other = gaps > 0 or any(line[:2].isspace() for line in said)
+    indented = sum(line[:2].isspace() for line in said)  # all of them: numbers of a column
+    is_other = gaps > 0 or 0 < indented * 3 <= len(said) * 2
     return bare if not is_column and (is_test_run(said) or (is_other and not is_log(said))) else lines
 
 

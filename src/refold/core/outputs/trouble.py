@@ -33,7 +33,8 @@ _STRONG_PARTS: Final = (
     *("error", "fail", "exception", "fatal", "panic", "critical", "severe", "killed", "caused by"),
     *("traceback", "crashed", "unhealthy", "command not found", "no such file", "permission denied"),
     *("segmentation fault", "connection refused", "core dumped", "undefined reference", "unhandled"),
-    *("uncaught", "npm err!"),
+    *("uncaught", "npm err!", "oomkilled", "backoff", "errimagepull", "http/", "conflict ("),
+    *("status: nxdomain", "status: servfail", "status: refused", "invalid read", "invalid write"),
 )
 _WEAK_PARTS: Final = (
     *_ODD_LETTERS,
@@ -50,7 +51,10 @@ COMMIT: Final = read_pattern(__package__, "commit")
 _LOG: Final = re.compile(r"^commit [0-9a-f]{40}\b", re.MULTILINE)
 """The head of a commit; its message is indented below."""
 _REPORT: Final = read_pattern(__package__, "report")
-_REPORT_PARTS: Final = ("ERROR", "FATAL", "CRITICAL", "FAIL", "error", "fatal", "panic", "ll be ", "st be ")
+_REPORT_PARTS: Final = (
+    *("ERROR", "FATAL", "CRITICAL", "FAIL", "error", "fatal", "panic", "ll be ", "st be "),
+    *(":in ", " DONE ", " CACHED ", " [", " Time: "),
+)
 NO_FAILURE: Final = re.compile(r"(?i)\bwarn(?:ing)?s?\b|deprecated|\b(?:will|must) be (?:destroyed|replaced)")
 """A line that warns, or says what would be done: nothing has failed yet."""
 _USUAL_WARNING: Final = re.compile(r"[^\n]{0,200}\b(?:Pending)?(?:Deprecation|Future)Warning: ")

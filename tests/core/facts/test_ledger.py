@@ -155,6 +155,21 @@ class TestPatched:
         error = Fact("error", "fatal: no", failed, 2)
         assert ledger(error, later).of("error") == ([] if settles else [error])
 
+    @pytest.mark.parametrize(
+        ("later", "outcome", "settles"),
+        [
+            ("git add -A && GIT_EDITOR=true git rebase --continue", "Successfully rebased", True),
+            ("git cherry-pick --continue", "[main 9d0e417] a", True),
+            ("git commit -m a", "[main 9d0e417] a", True),
+            ("git rebase --continue", "CONFLICT (content): Merge conflict in b.go", False),
+            ("git rebase --abort", "ok", False),
+            ("git push", "ok", False),
+        ],
+    )
+    def test_a_conflict_leaves_when_git_goes_on(self, later, outcome, settles):
+        error = Fact("error", "CONFLICT (content): Merge conflict in a.go", "git pull --rebase origin a", 2)
+        assert ledger(error, Fact("done", later, outcome, 4)).of("error") == ([] if settles else [error])
+
     def test_a_step_settles_whatever_was_done_behind_it(self):
         error, step = Fact("error", "fatal: no", "git push", 2), Fact("done", "git push -f", "ok", 4)
         assert (

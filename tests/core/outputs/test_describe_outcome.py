@@ -745,6 +745,30 @@ class TestLinesOfTrouble:
         assert read_outcome(rows, 70).line.startswith("3 rows of ID CUSTOMER NOTE: 8812 ada")
         assert "1 unlike the others: 8840 bo" in read_outcome(f"{rows}\n8841  ada       none", 80).line
 
+    def test_what_stands_below_a_table_is_told_first(self):
+        table = "  x    precision  recall\n\n  0         0.91    0.95\n  1         0.71    0.58\n  all       0.81    0.77\n\n"
+        said = read_outcome(f"{table}holdout AUC: 0.8041", 60).line
+        assert said.startswith("holdout AUC: 0.8041; 3 rows of x")
+        assert read_outcome(f"{table}(3 rows)", 60).line.startswith("3 rows of x")
+
+    def test_the_file_above_a_diagnosis_is_told_with_it(self):
+        text = "\n/w/src/total.ts\n  41:7   error    'sum' is never reassigned\n\n2 problems\nrun it again\nwith --fix"
+        assert read_outcome(text).trouble == "/w/src/total.ts:41:7   error    'sum' is never reassigned"
+        bare = text.replace("/w/src/total.ts", "In the file")
+        assert read_outcome(bare).trouble == "  41:7   error    'sum' is never reassigned".strip()
+
+    def test_a_test_run_of_ci_is_known_however_much_stands_around_it(self):
+        run = [
+            "##[group]Run",
+            "",
+            "--- FAIL: TestLease (3.4s)",
+            "FAIL\ta/lease\t3.6s",
+            "ok  \ta/errors\t0.1s",
+        ]
+        lines = ["Set up job"] * 20 + run + [f"Terminate process {place}" for place in range(40)]
+        text = "\n".join(f"2026-03-14T09:01:46.9245038Z {line}" for line in lines)
+        assert read_outcome(text).line == "FAIL a/lease 3.6s, ok a/errors 0.1s; --- FAIL: TestLease (3.4s)"
+
     def test_a_log_of_a_program_keeps_its_times(self):
         for text in (
             "10:02:11 INFO start\n10:02:12 ERROR   import failed\n10:02:13 INFO  end",

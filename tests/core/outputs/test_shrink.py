@@ -1214,3 +1214,28 @@ def test_progress_that_is_overwritten_is_not_shown_and_lines_of_a_log_are():
 def test_a_long_value_of_many_lines_that_has_little_room_is_cut():
     shrunk = shrink(json.dumps({"stdout": LOG, "stderr": LOG}), 60)
     assert json.loads(shrunk)
+
+
+def test_of_requests_that_failed_the_first_and_the_last_stay():
+    """They look like those that went well, but for one number."""
+    lines = [
+        f'10.0.0.1 "GET /cart/{place} HTTP/1.1" {502 if place in (200, 340) else 200} 5'
+        for place in range(500)
+    ]
+    shrunk = shrink("\n".join(lines), 120)
+    assert "/cart/200 " in shrunk
+    assert "/cart/340 " in shrunk
+
+
+def test_a_package_that_passed_is_not_the_summary_of_a_run():
+    race = ["WARNING: DATA RACE", "Write at 0x0 by goroutine 41:", "  lease.expire()"]
+    lines = [
+        *(["=== RUN   TestA"] * 90),
+        *race,
+        "--- FAIL: TestA (3.0s)",
+        "FAIL\ta/lease\t3.6s",
+        "ok  \ta/errors\t0.1s",
+        "FAIL",
+    ]
+    shrunk = shrink("\n".join(lines), 60)
+    assert all(line in shrunk for line in (race[0], lines[-4], lines[-3]))

@@ -31,7 +31,8 @@ _VERSION: Final = re.compile(r"v?\d{1,5}(?:\.\d{1,6}){1,3}(?:[a-z-]{0,6}\d{0,4})
 _HASH: Final = re.compile(r"(?=[0-9a-f]{0,39}\d)(?=[0-9a-f]{0,39}[a-f])[0-9a-f]{7,64}")
 _UUID: Final = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _TICKET: Final = read_pattern(__package__, "ticket")
-"""`HARB-412`, and numbers of orders and parts such as `MF-2025-41870` and `PP5-88213-C`."""
+"""`HARB-412`, numbers of orders and parts such as `MF-2025-41870`, and of books, cards and telephones, of
+which no group of digits says anything alone."""
 _DATE: Final = re.compile(r"\d{4}-\d\d-\d\d(?:T\d\d)?")
 """A day, or the part of a point in time before its first colon; its numbers name nothing."""
 _TIME: Final = read_pattern(__package__, "time")

@@ -63,6 +63,9 @@ _TESTS_FAILED: Final = re.compile(
 )
 _STEP: Final = read_pattern(__package__, "step")
 """What brings a repository on: where it goes well with the same operands, an earlier failure is over."""
+_CONFLICT: Final = re.compile(r"CONFLICT \(|error: could not apply |Automatic merge failed")
+_RESOLVES: Final = frozenset({"commit", "merge", "rebase", "pull", "cherry-pick"})
+"""Steps that git refuses while a conflict is open."""
 _PATIENCE: Final = read_pattern(__package__, "patience")
 """What differs when a command is tried again with more patience, and what only reads its output."""
 _RUNS_CODE: Final = re.compile(r"(\w{1,60})\((?:code|script|source)=")
@@ -395,7 +398,8 @@ def _drop_settled_errors(facts: Iterable[Fact]) -> list[Fact]:
         later = [step for step, at in taken[-MOST_PASSED:] if at > error.at]
         steps = _find_steps(error.about)
         went_on = all(step and any(step <= other for other in later) for step in steps)
-        gone = any(removed.get(script, -1) > error.at for script in _SCRIPT.findall(error.about))
+        resolved = _CONFLICT.match(error.text) and any(step & _RESOLVES for step in later)
+        gone = resolved or any(removed.get(script, -1) > error.at for script in _SCRIPT.findall(error.about))
         # The same again, with more patience; of a warning, a whole build by the same program since.
         name_try = "\\1 *" if _WARNS.match(error.text) else "\\g<0>"
         tries = [_PROGRAM.sub(name_try, name) for name in _name_tries(error.about)]

@@ -78,6 +78,8 @@ _WHOLE: Final = _RUNS | {"prose", "search", "table"}
 _END_OF_SENTENCE: Final = re.compile(r"(?<!\d)([.!?]); ")
 _NO_LINE: Final = ("[... ", "dtype: ")
 """Beginnings of markers, and of what pandas prints below its values."""
+_BELOW_FILE: Final = re.compile(r"\s{1,8}\d{1,7}:\d{1,7}\s{1,8}\S")
+_FILE_LINE: Final = re.compile(r"\S{1,200}\.\w{1,8}")
 MARK_CHARS: Final = 4
 """Characters that a line of an output has at least, with the mark behind it; so more lines are not joined."""
 _WROTE: Final = read_pattern(__package__, "wrote")
@@ -187,14 +189,14 @@ def _read_printed(text: str, action: str, *, failed: bool) -> _Printed:
     is_bad = failed or is_error or tells_failure(pieces) or code not in {"", "0"}
     ends = [*lines[:FIRST_LINES], *lines[FIRST_LINES:][-LAST_LINES:]]
     # What a CI runner does behind a test run hides its end.
-    kind = recognise_kind(ends if drop_clock(ends) is ends else lines)
+    kind = recognise_kind(ends if drop_clock(lines) is lines else lines)
     lines = [line for line in drop_heads(lines, kind) if line.strip()]
     asked = _QUOTED.search(lines[0]) if len(lines) > 1 else None
     lines = lines[1:] if asked and asked[1] in action else lines
     rest = drop_passed(lines) if kind == "tests" else lines
     trouble = _find_trouble(rest) if is_bad or kind in _RUNS else ""
     if not trouble and (is_bad or (kind in _RUNS and not code)):
-        warnings = [_add_what_follows(rest, place) for place in find_warnings(rest)]
+        warnings = [_add_file(rest, place) for place in find_warnings(rest)]
         trouble = min(warnings, key=rank_trouble, default="")
     return _Printed(content, lines, kind, code, is_bad, trouble)
 
@@ -372,7 +374,7 @@ def _find_trouble(lines: Sequence[str]) -> str:
         message = lines[traces[-1].message].strip()
         inner = next(iter(traces[-1].frames), range(0))[:2]  # a third line only points at a column
         return message if " " in message or not inner else f"{message} at {lines[inner[-1]].strip()}"
-    failures = [_add_what_follows(lines, place) for place in find_failures(lines)]
+    failures = [_add_file(lines, place) for place in find_failures(lines)]
     # What an assertion found says more than the name of its test, which the summary gives.
     return next(filter(ASSERTION.match, failures), next(iter(failures), ""))
 
@@ -397,6 +399,14 @@ def _add_what_follows(lines: Sequence[str], place: int) -> str:
     """Return a line, with the next one where it only leads to that: `Warning, treated as error:`."""
     leads = lines[place].endswith((":", ": |", ": |-")) and place + 1 < len(lines)
     return f"{lines[place]} {lines[place + 1].strip()}" if leads else lines[place]
+
+
+def _add_file(lines: Sequence[str], place: int) -> str:
+    """Return a line with what it leads to, and with the file that stands above it, as in eslint."""
+    line = _add_what_follows(lines, place)
+    own = _BELOW_FILE.match(line)
+    file = next((each for each in reversed(lines[:place]) if own and not each[:1].isspace()), "")
+    return f"{file}:{line.strip()}" if _FILE_LINE.fullmatch(file) else line
 
 
 def _drop_noise(lines: Sequence[str], word: re.Pattern[str] = _WORD) -> Sequence[str]:

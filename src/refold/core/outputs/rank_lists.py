@@ -168,6 +168,7 @@ _NUMBER: Final = re.compile(r"(?:[-+]?\d[\d.,:%/smhdwykMGTiB-]{0,40})?")
 """A number, a time such as `3d23h`, or nothing."""
 _VALUE: Final = re.compile(r"(?:^|[\t│┃|,;]|  ) ?[-+]?\d")
 """A field that begins with a number, as in no header."""
+_ROW_COUNT: Final = re.compile(r"\(?\d{1,9} rows?\b")
 STATE_SHARE, ODD_SHARE = 0.6, 0.25
 """Share of the rows that have the usual word of a column of states, and of those that may have others."""
 LEAST_USUAL: Final = 3
@@ -195,7 +196,8 @@ def is_table(lines: Sequence[str]) -> bool:
     if is_headed and sum(bool(_GAP.search(line[:400])) for line in shown) * 10 >= len(shown) * 8:
         return True
     columns = [sum(bool(_NUMBER.fullmatch(word)) for word in line[:400].split()) for line in shown]
-    return columns[0] == 0 and shown[0].count(" ") >= 3 and min(columns[1:]) >= 2
+    # What stands below the rows may be no row.
+    return columns[0] == 0 and shown[0].count(" ") >= 3 and min(columns[1:-1]) >= 2
 
 
 def _is_rule(line: str) -> bool:
@@ -234,14 +236,15 @@ def _is_part(word: str) -> bool:
 def tell_table(lines: Sequence[str], max_chars: int) -> str:
     """Tell a table in about a line: how many rows it has, those with an odd state, else its first ones."""
     rows = [line.strip(BORDERS) for line in lines if not _is_rule(line)]
-    if _FIELD_END.search(rows[0]) and not _FIELD_END.search(rows[-1]):
-        rows.pop()  # "(21 rows)" below them
+    is_closed = _FIELD_END.search(rows[0]) and not _FIELD_END.search(rows[-1])
+    last = rows.pop() if is_closed else ""  # "(21 rows)" below them, or what came out
     is_headed = any(map(_is_rule, lines[:3])) or not _VALUE.search(rows[0])
     title = f" of {' '.join(rows[0].split())}" if is_headed else ""
     rows = rows[is_headed:]
     odd = find_odd_rows(rows)
     what = f", {len(odd)} unlike the others" if odd else title
-    head = f"{len(rows)} rows{what}: "
+    closing = f"{last}; " if _LETTERS.search(last) and not _ROW_COUNT.match(last) else ""
+    head = f"{closing}{len(rows)} rows{what}: "
     shown = [" ".join(row.split()) for row in ([rows[place] for place in odd] or rows)]
     ends = accumulate((len(row) + 2 for row in shown), initial=len(head))
     fitting = sum(1 for _ in takewhile(lambda end: end <= max_chars - 3, ends)) - 1

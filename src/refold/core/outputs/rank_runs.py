@@ -117,7 +117,9 @@ def rank_log(lines: Sequence[str]) -> LinePlan:
     new = find_first(shapes)
     traces = find_traces(plain)
     failures = _find_failures(plain, traces)
-    distinct = [place for place in failures if new[place]]
+    # A request that failed may look like the ones that did not.
+    unlike = find_first(shapes[place] for place in failures)
+    distinct = [place for place, is_new in zip(failures, unlike, strict=True) if is_new]
     usual = find_usual_warnings(plain)
     warnings = [place for place in find_warnings(plain) if new[place] and place not in usual]
     ends = list(end_places(len(lines), 1, 2))
@@ -201,6 +203,8 @@ def rank_tests(lines: Sequence[str]) -> LinePlan:
     passed = list(map(has_passed, plain))
     new = find_first(shape_lines("\n".join(plain)).split("\n"))
     summaries = [place for place in every if TEST_SUMMARY.match(plain[place])]
+    # The packages that passed come last.
+    summaries = [place for place in summaries if not passed[place]] or summaries
     failed = [place for place in every if not passed[place] and FAILED_TEST.match(plain[place])]
     # A list at the end gives path and reason; read upwards it stands beside the summary.
     listed = [place for place in reversed(failed) if plain[place].startswith(LISTED)]
@@ -216,7 +220,7 @@ def rank_tests(lines: Sequence[str]) -> LinePlan:
         (3, failed),
         (4, found),
         (3, chain.from_iterable(_rank_traces((trace,)) for trace in traces)),
-        (1, [*other, *_around(sorted(found), len(lines))]),
+        (1, [*other, *_around(sorted(found or other), len(lines))]),
         (1, summaries[::-1]),
     )
     first = (*summaries[-1:], *failed[:1], *found[:1], *mix_places(lines, streams))

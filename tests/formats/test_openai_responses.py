@@ -277,13 +277,16 @@ class TestTouched:
 
     def test_items_that_became_something_else_are_written_as_that(self):
         message = one(call())
-        assert touched(message, Text("said")) == {"role": "assistant", "content": "said"}
+        assert touched(message, Text("said")) == {"type": "message", **SAID, "content": "said"}
         assert render([replace(message, parts=(*message.parts, Text("x")))]) == [
-            {"role": "assistant", "content": "x"},
+            {"type": "message", "role": "assistant", "content": "x"},
             call(),
         ]
         said = one(SAID)
-        assert render([replace(said, parts=(*said.parts, ToolCall("c", "f", "{}")))]) == [SAID, call()]
+        assert render([replace(said, parts=(*said.parts, ToolCall("c", "f", "{}")))]) == [
+            {"type": "message", **SAID},
+            call(),
+        ]
 
     def test_roles_may_change(self):
         message = one(RESPONSES[1])
@@ -300,6 +303,16 @@ class TestTouched:
 
 
 class TestBuilt:
+    def test_every_item_of_a_view_has_its_type(self):
+        """A caller may read the type of each item; and a view of made items alone is known by its shape."""
+        said = [
+            {"type": "message", **item, "content": f"{n} " * 30} for n in range(60) for item in (USER, SAID)
+        ]
+        view = refold.compact(said, window="2k").messages
+        assert any(item not in said for item in view)
+        assert {item["type"] for item in view} == {"message"}
+        assert refold.validate(view) == []
+
     def test_text_of_each_role(self):
         ours = [
             Message("system", "s"),
@@ -309,11 +322,14 @@ class TestBuilt:
             Message("user", ()),
         ]
         assert render(ours) == [
-            {"role": "system", "content": "s"},
-            {"role": "user", "content": "u"},
-            {"role": "assistant", "content": "a"},
-            {"role": "user", "content": "t"},
-            {"role": "user", "content": ""},
+            {"type": "message", "role": role, "content": text}
+            for role, text in (
+                ("system", "s"),
+                ("user", "u"),
+                ("assistant", "a"),
+                ("user", "t"),
+                ("user", ""),
+            )
         ]
         assert render([Message("assistant", (Text("a"), Text("b")))]) == [
             {
@@ -329,7 +345,7 @@ class TestBuilt:
             Message("tool", (ToolResult("b", (Text("2"),)),)),
         ]
         assert render(ours) == [
-            {"role": "assistant", "content": "so"},
+            {"type": "message", "role": "assistant", "content": "so"},
             {"type": "function_call", "call_id": "a", "name": "f", "arguments": '{"x": 1}'},
             {"type": "function_call", "call_id": "b", "name": "g", "arguments": "{}"},
             {"type": "function_call_output", "call_id": "b", "output": "2"},

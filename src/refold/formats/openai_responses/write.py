@@ -162,8 +162,7 @@ def _write_new(message: Message, known: Mapping[str, Mapping[str, Any]], *, nati
     if content_parts or not (items or calls or writing.is_only_thinking(message)):
         role = writing.user_or_own_role(message)
         content = _write_content(content_parts, role, native=native)
-        head = {"type": "message"} if isinstance(content, list) else {}
-        items.append({**head, "role": role, "content": content})
+        items.append({"type": "message", "role": role, "content": content})
     return [*items, *calls]
 
 

@@ -94,6 +94,19 @@ def test_side_requests_and_counts_make_no_session(gateway, upstream, store):
     assert sizes(store) == {}
 
 
+@pytest.mark.parametrize("client", CLIENTS)
+def test_a_first_turn_tells_its_tokens_and_the_session_that_it_names(gateway, upstream, store, client):
+    """No session takes it in, but clients read these headers on every answer."""
+    first, second = client.request(0), client.request(1)
+    reply = play(gateway, upstream, first, **{"x-refold-session": "mine"})
+    assert reply.header("x-refold-session") == "mine"
+    assert sizes(store) == {}
+    came, sent = map(int, reply.header("x-refold-tokens").split(";"))
+    grown = int(play(gateway, upstream, second).header("x-refold-tokens").split(";")[0]) - came
+    assert came == sent > 0
+    assert 0 < grown < len(second.bytes) - len(first.bytes)
+
+
 def test_sub_agents_are_sessions_of_their_own(gateway, upstream, store):
     """All of them carry the session id of the main conversation."""
     clients = [

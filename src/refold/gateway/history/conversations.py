@@ -83,12 +83,14 @@ class Conversations:
         if request.counts:
             row.explain("it only counts tokens: no session is made for it")
             return self._go_on(split, history) or Turn(fold="none", model=split.model)
-        late = None
+        asked, late = SplitRequest(request, split, history), None
         try:
             if not history.has_answer and not self._is_large(request, split.model):
                 row.explain("no session: it holds no answer of a model yet (a title, a ping, a first turn)")
-                return Turn(fold="none", model=split.model)
-            return await self._prepare(SplitRequest(request, split, history))
+                count, is_short = self._calls.count_alone, len(request.body) <= _INLINE_BYTES
+                tokens = count(asked) if is_short else await self._work(count, asked)
+                return Turn(fold="none", model=split.model, tokens=tokens, named=request.hints.session)
+            return await self._prepare(asked)
         except StoreError as error:
             _warn_of_store(error)
             reason = "store"

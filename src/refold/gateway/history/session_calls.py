@@ -341,6 +341,16 @@ class SessionCalls:
             _LOGGER.warning("system prompt and tools take %s: a conversation is not folded", sizes)
         return crowded
 
+    def count_alone(self, asked: SplitRequest) -> tuple[int, int]:
+        """Return the tokens of a request that no session takes in, as it came and as it goes on."""
+        request, split = asked.request, asked.split
+        policy = request.hints.policy or self.options.policy
+        window = self.find_window(request) or self.options.make_policy(policy).window(split.model).tokens
+        fixed = self._fixed_sizes.measure(split, *self._read_frame(split), window, policy)
+        budget = self._fixed_sizes.measure_messages(asked.history.values, split, window, policy)
+        used = fixed.breakdown.fixed + budget.used
+        return used, used
+
     def _open_store(self) -> Store:
         with self._opening:
             if self._watched is None:

@@ -82,19 +82,19 @@ class FixedSizes:
         key = (id(system), id(tools), split.model, window, policy)
         known = self._measured.get(key)
         if known is None:
-            budget = measure(
-                [{"role": "user", "content": "."}],
-                model=split.model,
-                window=window,
-                system=system,
-                tools=tools,
-                policy=self._make_policy(policy),
-                format=split.wire,
-            )
+            messages = [{"role": "user", "content": "."}]
+            budget = self.measure_messages(messages, split, window, policy, system=system, tools=tools)
             if len(self._measured) >= _MOST_MEASURED:
                 self._measured.clear()
             known = self._measured[key] = (budget, system, tools)  # held, so that their ids stay their own
         return known[0]
+
+    def measure_messages(
+        self, messages: list[Any], split: SplitBody, window: int | None, policy: str, **fixed: Any
+    ) -> Budget:
+        """Return how much of the room messages take; nothing of it is remembered."""
+        make, name = self._make_policy(policy), split.model
+        return measure(messages, model=name, window=window, policy=make, format=split.wire, **fixed)
 
 
 def describe_fullness(session: Session, ready: Ready) -> str:

@@ -50,6 +50,8 @@ class Turn:
     model: str = ""
     conversation: Conversation | None = None
     """The conversation that it belongs to; None if no session was made for it."""
+    named: str = ""
+    """The session that the caller named for a request that no session takes in."""
     split: SplitBody | None = None
     number: int = 0
     """Number of the request in its conversation: the places of its messages hold until the next one."""
@@ -76,6 +78,8 @@ class Turn:
         if self.conversation is not None:
             # a session of the library may have any name; a header takes few characters
             headers[SESSION_HEADER] = quote(self.conversation.name, safe=":")
+        elif self.named:
+            headers[SESSION_HEADER] = self.named
         return headers
 
 

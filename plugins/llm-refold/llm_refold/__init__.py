@@ -20,7 +20,9 @@ def register_models(register: Callable[..., None], model_aliases: list[Any]) -> 
         if known.model.model_id.startswith(PREFIX):
             continue
         twin = None if known.async_model is None else AsyncTwin(known.async_model, _open_adapter)
-        register(Twin(known.model, _open_adapter), twin, aliases=[f"{PREFIX}{alias}" for alias in known.aliases])
+        register(
+            Twin(known.model, _open_adapter), twin, aliases=[f"{PREFIX}{alias}" for alias in known.aliases]
+        )
 
 
 @llm.hookimpl

@@ -721,6 +721,28 @@ class TestNewerItems:
         assert text["type"] == "text"
         assert len(text["text"]) < len(words)
 
+    @pytest.mark.parametrize("end", [{"type": "timeout"}, {"type": "exit", "exit_code": 2}])
+    def test_how_a_command_ended_stays_when_its_output_is_shortened(self, end):
+        words = "error: the parser fails on empty lines. " * 300
+        call = {"type": "shell_call", "call_id": "c1", "action": {"commands": ["make"]}}
+        first = {"stdout": "ok", "stderr": "", "outcome": {"type": "exit", "exit_code": 0}}
+        output = {
+            "type": "shell_call_output",
+            "call_id": "c1",
+            "output": [first, {"stdout": words, "stderr": "", "outcome": end}],
+        }
+        user = {"role": "user", "content": "go on"}
+        history = [user, call, output, user]
+        (result,) = parse([output])[0].results
+        assert result.is_error
+        short = refold.compact(history, format="responses", window="100k", target=1_000).messages[2]
+        (piece,) = short["output"]
+        assert piece["outcome"] == end
+        assert 0 < len(piece["stdout"]) < len(words)
+        cleared = replace(result, content=(Text("[cleared]"),))
+        (item,) = render([replace(parse([output])[0], parts=(cleared,))])
+        assert item["output"] == [{"stdout": "[cleared]", "stderr": "", "outcome": end}]
+
     def test_what_steers_the_model_stays_in_every_view(self):
         update = {"type": "configuration_update", "reasoning": {"effort": "low"}}
         tools = {"type": "additional_tools", "role": "developer", "tools": []}

@@ -113,7 +113,8 @@ def _read_item(kind: str, item: dict[str, Any]) -> tuple[Role, Part]:
         else:
             content = reading.read_content(item, _read_block, key)[0]
         extra = _item_extra(kind, item, "function_call_output", ("call_id", key))
-        return "tool", ToolResult(call_id, content, extra=extra)
+        is_error = item.get("status") == "failed" or _ends_badly(output)
+        return "tool", ToolResult(call_id, content, is_error=is_error, extra=extra)
     has_content = bool(item.get("encrypted_content"))
     if kind in _SYSTEM_ITEMS or (kind == ASKED_COMPACTION and not has_content):
         return "system", Opaque(kind if kind in _SYSTEM_ITEMS else "compaction_trigger", item)
@@ -121,6 +122,13 @@ def _read_item(kind: str, item: dict[str, Any]) -> tuple[Role, Part]:
         return "assistant", Opaque(FAILED_COMPACTION, item)
     is_answer = kind.endswith((OUTPUT, "_response")) and item.get("execution") != "server"
     return "tool" if is_answer else "assistant", Opaque(kind, item, _WORDS.get(kind))
+
+
+def _ends_badly(output: Any) -> bool:
+    """True if a command in the output of a shell ended with an error, or did not end in time."""
+    pieces = output if isinstance(output, list) else ()
+    ends = [piece.get("outcome") for piece in pieces if isinstance(piece, dict)]
+    return any(isinstance(end, dict) and end.get("exit_code") != 0 for end in ends)
 
 
 def _read_call(kind: str, call_id: str, item: dict[str, Any]) -> ToolCall:

@@ -95,9 +95,7 @@ def _rewrite_item(message: Message, wire: Wire, known: Mapping[str, Mapping[str,
         given = wire.value.get(key)
         raws = writing.raw_by_inner_id(was, given)
         ids = {"call_id": part.call_id} if part.call_id != was.call_id else {}
-        is_new_kind = kind not in own_kinds(NAME) and isinstance(given, list)
-        block = next(filter(None, map(block_type, given)), "") if is_new_kind else ""
-        return [{**wire.value, **ids, key: _write_output(kind, part, raws, block)}]
+        return [{**wire.value, **ids, key: _write_output(kind, part, raws, given)}]
     return _write_new(message, known, native=True)
 
 
@@ -110,25 +108,26 @@ def _call_fields(kind: str, call: ToolCall) -> dict[str, Any]:
     return {"call_id": call.id, **name, key: writing.arguments_as_object(call.arguments)}
 
 
-def _write_output(kind: str, result: ToolResult, raws: Mapping[int, Any], block: str = "") -> Any:
-    """Write a tool's answer in the form that its kind of output has.
-
-    block   the type of the blocks that a kind has which was not known when this was written
-    """
+def _write_output(kind: str, result: ToolResult, raws: Mapping[int, Any], given: Any = None) -> Any:
+    """Write a tool's answer in the form that its kind of output has; `given`: as it came, if it did."""
     pairs = writing.pair_with_raw(result.content, raws)
-    if block := "output_text" if kind == "multi_agent_call_output" else block:
+    pieces = [piece for piece in given if isinstance(piece, dict)] if isinstance(given, list) else []
+    block = "output_text" if kind == "multi_agent_call_output" else ""
+    if pieces and kind not in own_kinds(NAME):
+        block = next(filter(None, map(block_type, pieces)), "")
+    if block:
         return [raw or {"type": block, "text": writing.to_plain_text((part,))} for part, raw in pairs]
     if kind == "tool_search_output":  # definitions of tools; a text that stands for them is none
         return [raw for _, raw in pairs if raw is not None]
     if kind == "program_output":
         return writing.to_plain_text(result.content)
     if kind == "shell_call_output":
-        outcome = {"type": "exit", "exit_code": int(result.is_error)}
+        ends = [piece["outcome"] for piece in pieces if "outcome" in piece]
+        ends = ends[-1:] if len(pairs) == 1 else ends
+        ends += [{"type": "exit", "exit_code": int(result.is_error)}] * (len(pairs) - len(ends))
         return [
-            {"stdout": writing.to_plain_text((part,)), "stderr": "", "outcome": outcome}
-            if raw is None
-            else raw
-            for part, raw in pairs
+            raw or {"stdout": writing.to_plain_text((part,)), "stderr": "", "outcome": end}
+            for (part, raw), end in zip(pairs, ends, strict=False)
         ]
     if kind == "computer_call_output":
         images = (

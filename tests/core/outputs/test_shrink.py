@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from growth import assert_linear, count_calls, stop_hang
 from refold.core.outputs.kinds import recognise_kind
-from refold.core.outputs.line_plan import LinePlan
+from refold.core.outputs.line_plan import LinePlan, cut_line
 from refold.core.outputs.rank_runs import find_run
 from refold.core.outputs.shrink import OutputPlan, shrink_output
 from refold.core.tokens.estimate import estimate
@@ -536,8 +536,11 @@ class TestTests:
     def test_passed_tests_are_counted(self):
         assert ", 59 passed or skipped]" in shrink(UNITTEST, 100)
 
-    def test_the_summary_is_the_last_to_go(self):
-        assert "1 failed, 119 passed in 3.21s" in shrink(PYTEST, 25)
+    def test_the_test_that_failed_is_the_last_to_go_else_the_summary(self):
+        """How many failed says less than which one."""
+        assert "FAILED tests/test_cart.py::test_total - assert 2.5 == 3.0" in shrink(PYTEST, 25)
+        passed = "\n".join(f"tests/test_{place}.py ......... [ {place}%]" for place in range(40))
+        assert shrink(f"{passed}\n360 passed in 3.2s", 12).startswith("360 passed in 3.2s")
 
     def test_the_list_of_failed_tests_is_in_one_piece(self):
         listed = "\n".join(f"FAILED tests/test_x.py::test_{i} - assert {i} == 0" for i in range(40))
@@ -1239,3 +1242,15 @@ def test_a_package_that_passed_is_not_the_summary_of_a_run():
     ]
     shrunk = shrink("\n".join(lines), 60)
     assert all(line in shrunk for line in (race[0], lines[-4], lines[-3]))
+
+
+def test_what_a_failure_leads_to_stays_with_it():
+    text = "[ERROR] COMPILATION ERROR : \n[ERROR] /w/A.java:[91,17] cannot find symbol\n  symbol: X\n"
+    shrunk = shrink(text + "  location: Y\n" * 30 + "[ERROR] Failed to execute goal: Compilation failure", 45)
+    assert "cannot find symbol" in shrunk
+    assert "Failed to execute" in shrunk
+
+
+def test_a_long_name_at_a_cut_is_shown_in_part():
+    trace = "Caused by: java.sql.SQLTransientConnectionException: the pool is empty, request timed out after 30000ms."
+    assert cut_line(trace, 80).startswith("Caused by: java.sql.SQLTr")

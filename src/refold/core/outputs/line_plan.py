@@ -96,6 +96,8 @@ def cut_line(line: str, max_chars: int) -> str:
     room = max(0, max_chars - len(mark_gap(len(line), "character", blob)))
     before, after = (boundary_before, boundary_after) if blob else (word_before, word_after)
     head, tail = before(line, room * 2 // 3), after(line, len(line) - room // 3)
+    if head < room // 3:  # a long name would leave its first word alone: `Caused by:`
+        head = boundary_before(line, room * 2 // 3)
     marker = mark_gap(tail - head, "character", blob)
     return line if tail - head <= len(marker) else line[:head] + marker + line[tail:]
 

@@ -1,7 +1,8 @@
 """Rank what a program printed while it ran: logs, test runs, and anything unknown.
 
-In a log trouble comes first, then both ends; lines that repeat others come last. In a test run its summary
-comes first, then the tests that failed and what their assertions found; tests that passed come last.
+In a log trouble comes first, then both ends; lines that repeat others come last. In a test run the first test
+that failed and the summary come first, then the other ones and what their assertions found; tests that passed
+come last.
 """
 
 import re
@@ -122,13 +123,22 @@ def rank_log(lines: Sequence[str]) -> LinePlan:
     distinct = [place for place, is_new in zip(failures, unlike, strict=True) if is_new]
     usual = find_usual_warnings(plain)
     warnings = [place for place in find_warnings(plain) if new[place] and place not in usual]
+
+    def lead(place: int) -> range:
+        """Return a line with the next, where it only leads to that: `COMPILATION ERROR :`."""
+        return range(place, min(place + 1 + plain[place].rstrip().endswith(":"), len(lines)))
+
     ends = list(end_places(len(lines), 1, 2))
     ends = [*(place for place in ends if place not in usual), *sorted(usual)]
     order = dict.fromkeys(
         (
             *_rank_traces(traces[-1:]),
             # From both ends, the first one first: later failures often follow from it.
-            *(distinct[end] for end in islice(end_places(len(distinct)), 2 * FIRST_FAILURES)),
+            *(
+                place
+                for end in islice(end_places(len(distinct)), 2 * FIRST_FAILURES)
+                for place in lead(distinct[end])
+            ),
             *failures[-1:],
             *ends[:2],
             *_around(distinct, len(lines)),
@@ -223,7 +233,8 @@ def rank_tests(lines: Sequence[str]) -> LinePlan:
         (1, [*other, *_around(sorted(found or other), len(lines))]),
         (1, summaries[::-1]),
     )
-    first = (*summaries[-1:], *failed[:1], *found[:1], *mix_places(lines, streams))
+    # Which test failed says more than how many did.
+    first = (*failed[:1], *summaries[-1:], *found[:1], *mix_places(lines, streams))
     ends = (place for place in end_places(len(lines), 1, 3) if not passed[place] and new[place])
 
     def describe(start: int, stop: int) -> str:

@@ -650,8 +650,8 @@ class TestLinesOfTrouble:
                 "4 lines: 1 upgraded, 0 newly installed.",
             ),
             (
-                '12:03:44.1 read(7, "", 8) = 0\n12:03:44.2 read(7, "", 8) = 0\n12:03:44.3 open(a, "w.1", 2) = 5\nend',
-                "4 lines: end",
+                '12:03:44.1 read(7, "", 8) = 0\n12:03:44.2 read(7, "", 8) = 0\n12:03:44.3 open(a, "w.1", 2) = -1 EACCES (Permission denied)\n12:03:44.4 exit(2, 0, 0)',
+                '4 lines: 12:03:44.3 open(a, "w.1", 2) = -1 EACCES (Permission denied)',
             ),
             (
                 f"region    {'0' * 60}\nunits  1204\nspoilt    3\ndtype: int64",

@@ -1253,4 +1253,27 @@ def test_what_a_failure_leads_to_stays_with_it():
 
 def test_a_long_name_at_a_cut_is_shown_in_part():
     trace = "Caused by: java.sql.SQLTransientConnectionException: the pool is empty, request timed out after 30000ms."
-    assert cut_line(trace, 80).startswith("Caused by: java.sql.SQLTr")
+    assert cut_line(trace, 68).startswith("Caused by: java.sql.SQLTr")
+
+
+def test_a_marker_has_no_bracket_in_it():
+    """It would end there, for who counts what is left out and who puts a handle into it."""
+    log = "\n".join(
+        f"Mar 14 10:30:{place % 60:02} edge nginx[811]: {place}#0: reused" for place in range(200)
+    )
+    marker = MARKER.search(shrink(log, 60))
+    assert marker
+    assert marker[0].endswith('like "Mar :: edge nginx: : reu"]')
+
+
+def test_a_row_of_a_table_comes_before_the_rule_below_its_header():
+    rule = "-------+---------+--------------+---------"
+    rows = ["44112 | active  | DataFileRead | 00:14:22", " 8812 | idle    | ClientRead   | 00:00:00"]
+    table = "\n".join(("  pid  |  state  |  wait_event  | duration", rule, *rows, "(2 rows)"))
+    shrunk = shrink(table, 32)
+    assert rule not in shrunk
+    assert rows[0] in shrunk
+    plan = "\n".join(
+        ("QUERY PLAN", rule * 3, *("  ->  Sort  (cost=1)" for _ in range(9)), " Execution Time: 2 ms")
+    )
+    assert rule not in shrink(plan, 40)

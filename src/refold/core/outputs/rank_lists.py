@@ -284,5 +284,8 @@ def rank_table(lines: Sequence[str]) -> LinePlan:
     trouble = find_failures([plain_line(line) for line in lines])
     trouble = list(dict.fromkeys((*trouble, *(header + place for place in find_odd_rows(lines[header:])))))
     head = range(header, min(header + 3, len(lines)))
-    first = (*trouble[:1], *range(header), *trouble[:3], len(lines) - 1, *head)
-    return LinePlan(lines, list(dict.fromkeys((*first, *end_places(len(lines), 3, 1)))))
+    rules = frozenset(place for place in range(header) if _is_rule(lines[place]))
+    titles = [place for place in range(header) if place not in rules]
+    first = (*trouble[:1], *titles, *trouble[:3], len(lines) - 1, *head, *rules)
+    order = list(dict.fromkeys((*first, *end_places(len(lines), 3, 1))))
+    return LinePlan(lines, order, redundant=rules)

@@ -42,6 +42,9 @@ EXAMPLE_CHARS: Final = 24
 _VARIABLE: Final = read_pattern(__package__, "variable")
 _SPACE: Final = re.compile(r"[^\S\n](?:[^\S\n]{1,399}|(?<! ))")
 """Blanks that are not one space."""
+_MARKS: Final = re.compile(r"[#\[\]]")
+_RULE: Final = re.compile(r"[\W_]{8,400}")
+"""A line without a word, which only separates others."""
 _LEVELS: Final = ("DEBUG", "INFO", "WARN", "WARNING", "ERROR", "TRACE", "FATAL", "CRITICAL")
 TIMED_LINE: Final = read_pattern(__package__, "timed_line")
 _LOG_LINE: Final = re.compile(rf"{TIMED_LINE.pattern}|.{{0,80}}\b(?:{'|'.join(_LEVELS)})\b")
@@ -122,6 +125,7 @@ def rank_log(lines: Sequence[str]) -> LinePlan:
     unlike = find_first(shapes[place] for place in failures)
     distinct = [place for place, is_new in zip(failures, unlike, strict=True) if is_new]
     usual = find_usual_warnings(plain)
+    usual |= {place for place, line in enumerate(plain) if _RULE.fullmatch(line)}
     warnings = [place for place in find_warnings(plain) if new[place] and place not in usual]
 
     def lead(place: int) -> range:
@@ -196,7 +200,8 @@ def _tell_repeats(shapes: Sequence[str], new: Sequence[bool]) -> Describe:
     def describe(start: int, stop: int) -> str:
         repeated = Counter(shapes[place] for place in range(start, stop) if not new[place])
         shape, number = repeated.most_common(1)[0] if repeated else ("", 0)
-        example = " ".join(shape.replace("#", "").strip(" :.-[]()|,").split())[:EXAMPLE_CHARS].rstrip()
+        # A bracket would look like the end of the marker: `nginx[811]:`.
+        example = " ".join(_MARKS.sub("", shape).strip(" :.-()|,").split())[:EXAMPLE_CHARS].rstrip()
         is_clear = number > 2 and number * 4 >= stop - start and len(example) > 3 and example.isprintable()
         return f'{number} like "{example}"' if is_clear else ""
 

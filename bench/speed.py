@@ -31,7 +31,8 @@ KIND_STEPS: Final = ("decide", "act", "estimate", "convert")
 """Steps that are done with recorded conversations, too."""
 ALL: Final = (*STEPS, "kinds", "weight", "memory")
 SIZES: Final = (100, 1_000, 10_000, 20_000)
-OURS: Final = ("refold", "prepare", "lists", "copies", "stateless", "session", "model", "truncate")
+PREPARING: Final = ("prepare", "lists", "copies", "folded", "view")
+OURS: Final = ("refold", *PREPARING, "stateless", "session", "model", "truncate")
 CHEAP: Final = "pydantic-ai"
 """The peer that the quick form installs where nothing is there: the smallest of them."""
 
@@ -133,7 +134,7 @@ def _ours(way: str, step: str) -> bool:
     """Our extra ways are each there for one step."""
     return (
         way == "refold"
-        or (way in ("stateless", "prepare", "lists", "copies") and step == "decide")
+        or (way in ("stateless", *PREPARING) and step == "decide")
         or (way in ("session", "model", "truncate") and step == "act")
     )
 

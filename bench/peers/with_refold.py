@@ -14,6 +14,11 @@ from serving import HUGE, Adapter, Answer, Messages, Thunk, at_once, serve, toke
 
 import refold
 
+PREPARING = ("prepare", "lists", "copies", "folded", "view")
+"""Ways of a session that is handed a list in every turn."""
+FOLDED_TOKENS = 100_000
+"""What a fold leaves at most: half of the 200,000 tokens at which the default folds."""
+
 
 class Asked:
     """Somebody who answers, with a window that the library can read."""
@@ -34,6 +39,7 @@ class Refold(Adapter):
 
     `prepare`, `lists` and `copies` prepare the whole history that the caller holds: the same list that has
     grown, another list of the same dicts, and other dicts with the same words, as a gateway reads them.
+    `folded` does what `prepare` does, behind a fold; `view` then continues the view that it was given.
     """
 
     package = "refold"
@@ -51,6 +57,8 @@ class Refold(Adapter):
         "prepare",
         "lists",
         "copies",
+        "folded",
+        "view",
     )
 
     def __init__(self, way: str) -> None:
@@ -111,7 +119,7 @@ class Refold(Adapter):
             return lambda: lambda: refold.measure(messages, window=HUGE).should_compact
         never = refold.presets.get("refold", trigger_tokens=None)  # by default 200,000 tokens are folded
         session = refold.open("bench", store="memory:", window=HUGE, policy=never)
-        if self.way in ("prepare", "lists", "copies"):
+        if self.way in PREPARING:
             return self._preparing(session, messages)
         session.say(messages)
         session.prepare()
@@ -125,11 +133,14 @@ class Refold(Adapter):
     def _preparing(self, session: refold.Session, messages: Messages) -> Callable[[], Thunk]:
         """One message more, and the whole list handed in again."""
         session.prepare(messages)
-        session.prepare(messages)
+        if self.way in ("folded", "view"):
+            session.compact(target=min(tokens(messages) // 4, FOLDED_TOKENS))
+        ready = session.prepare(messages)
+        messages = ready.messages if self.way == "view" else messages
 
         def fresh() -> Thunk:
             messages.append({"role": "user", "content": "And now the next module, please."})
-            again = messages if self.way == "prepare" else list(messages)
+            again = list(messages) if self.way == "lists" else messages
             again = copy.deepcopy(again) if self.way == "copies" else again
             return lambda: session.prepare(again)
 

@@ -136,6 +136,8 @@ def test_our_own_figures_come_without_peers(monkeypatch, tmp_path):
         ("decide", "refold prepare"),
         ("decide", "refold lists"),
         ("decide", "refold copies"),
+        ("decide", "refold folded"),
+        ("decide", "refold view"),
         ("decide", "refold stateless"),
         ("estimate", "refold"),
     ]

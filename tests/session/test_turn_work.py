@@ -152,6 +152,34 @@ def test_a_turn_takes_as_many_calls_however_long_the_history_is(bring, window):
     assert calls[1] <= calls[0] * 1.1
 
 
+def prepare_and_count(session, messages):
+    found = []
+    made = count_calls(lambda: found.append(session.prepare(messages)))
+    return found[0], made
+
+
+@pytest.mark.parametrize("continues", ["list", "view"])
+def test_a_turn_takes_as_many_calls_however_many_messages_a_fold_has_shortened(continues):
+    calls = []
+    for turns in (50, 200):
+        never = refold.presets.get("refold", trigger_tokens=None)
+        session = refold.open("turn", store="memory:", window="9M", policy=never, now=lambda: 0.0)
+        messages = [
+            message | ({"content": "a line of words\n" * 120} if message["role"] == "tool" else {})
+            for message in history(turns)
+        ]
+        session.prepare(messages)
+        session.compact(target=refold.count(messages) * 3 // 5)
+        ready = session.prepare(messages)
+        assert ready.places.count(None) > turns // 2
+        for _ in range(3):  # the first list that continues a view is compared with everything said
+            messages = ready.messages if continues == "view" else messages
+            messages.append({"role": "user", "content": "and now?"})
+            ready, made = prepare_and_count(session, messages)
+        calls.append(made)
+    assert calls[1] <= calls[0] + 10
+
+
 def test_a_turn_of_a_talk_with_gemini_takes_as_many_calls_however_long_it_is():
     calls = []
     for turns in (50, 200):

@@ -2,9 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import compress
+from operator import is_not
 from typing import Any, Final
 
-from refold.core.log.view import MessageRange, View, ViewItem
+from refold.core.log.view import MessageRange, ViewItem
 from refold.core.messages.plain_values import PLAIN_TYPES, TOO_DEEP, to_plain_value
 from refold.errors import FormatError
 from refold.session.state.loaded_view import LoadedView
@@ -54,6 +56,9 @@ class CallerHistory:
     """The list of the view of which they are copies."""
     handed_view: list[ViewItem | None] | None = field(default_factory=list)
     """What each message of the list is that was handed in last; None if it has all messages as said."""
+    said_places: tuple[list[ViewItem | None], list[int | None]] = field(default_factory=lambda: ([], []))
+    """What a view has shown, and the place of each of its messages in a list of everything said. The same
+    list of what it shows has only grown."""
     read_objects: dict[int, tuple[Any, Any]] = field(default_factory=dict)
     """Objects of an SDK in the last list, each with its JSON, by their ids."""
     thinking: ThinkingPrefixes = field(default_factory=ThinkingPrefixes)
@@ -72,21 +77,25 @@ class CallerHistory:
         while len(self.sent_views) > MAX_SENT_VIEWS:
             del self.sent_views[next(iter(self.sent_views))]
         items, copies = loaded.items, [] if new_copies else self.sent_copies
-        if not self._are_current(copies, loaded):  # such as a cache mark that has moved, or a changed copy
-            pairs = zip(copies, items, strict=False)
-            copies = [copy if copy == item else copy_item(item) for copy, item in pairs]
+        replaced = self._find_replaced(copies, items)
+        if len(copies) > len(items) or replaced:
+            copies = copies[: len(items)]
+        for at in replaced:
+            copies[at] = copy_item(items[at])
         copies += [copy_item(item) for item in items[len(copies) :]]
         self.sent_copies, self.copied = copies, items
-        return list(copies)
+        return copies.copy()
 
-    def _are_current(self, copies: list[Any], loaded: LoadedView) -> bool:
-        """True if the copies are what the view begins with, and nobody has changed them."""
-        items, last = loaded.items, len(copies)
-        if self.copied is not items:
-            return last <= len(items) and items[:last] == copies
+    def _find_replaced(self, copies: list[Any], items: list[Any]) -> list[int]:
+        """Return the places of copies that are no longer what the view has, or that a caller has changed."""
+        last = min(len(copies), len(items))
+        if not last or self.copied is None:
+            return []
         first = max(0, last - NEWEST_COPIES)
-        parts = (first, last), self.next_stretch("copies", NEWEST_COPIES, first)
-        return all(items[start:end] == copies[start:end] for start, end in parts)
+        places = {*range(first, last), *range(*self.next_stretch("copies", NEWEST_COPIES, first))}
+        if self.copied is not items:  # such as a cache mark that has moved
+            places.update(compress(range(last), map(is_not, self.copied, items)))
+        return [at for at in places if copies[at] != items[at]]
 
     def hold_said(self, items: list[Any] | None) -> None:
         """Keep these as every message said; None if they are not in memory."""
@@ -116,11 +125,15 @@ class CallerHistory:
         self.last_object = messages[-1] if messages else None
         self.handed_view = None
 
-    def hold_view(self, messages: Sequence[Any], loaded: LoadedView, said: int) -> None:
+    def hold_view(self, messages: Sequence[Any], loaded: LoadedView, said: int, *, is_whole: bool) -> None:
         """Note that the caller's list is a view: one that was sent, or one that ends as this one does.
 
-        said   messages said by now
+        said       messages said by now
+        is_whole   True if the list is known to be this view, word for word
         """
+        if is_whole and len(messages) == len(loaded.view_items):
+            self.handed_view = loaded.view_items.copy()
+            return
         body = messages[loaded.fixed :]
         for view in reversed(self.sent_views.values()):
             # The list continues that view if what follows in it is what was said since.
@@ -138,25 +151,32 @@ class CallerHistory:
         """Note that no list was handed in."""
         self.handed_view = []
 
-    def trace_view(self, view: View, loaded: LoadedView) -> list[int | None]:
+    def trace_view(self, loaded: LoadedView) -> list[int | None]:
         """Return for each message of the view its place in the list that was handed in last, or None."""
         fixed, handed = loaded.fixed, self.handed_view
         places: list[int | None]
         if handed == []:  # no list was handed in
             return [None] * len(loaded.view_items)
         if handed is None:
-            places = list(range(fixed))
-            for item in view.items:
-                if isinstance(item, MessageRange):
-                    places += range(item.first - 1 + fixed, item.last + fixed)
-                else:
-                    places.append(None)
+            places = self._trace_said(loaded).copy()
+        elif handed == loaded.view_items:
+            places = [*range(len(handed))]
         else:
             body = loaded.view_items[fixed:]
             known = {item: place for place, item in enumerate(handed) if item is not None}
             places = [*range(fixed), *(None if item is None else known.get(item) for item in body)]
         for place in loaded.bound.whole:  # shown without its thinking
             places[place] = None
+        return places
+
+    def _trace_said(self, loaded: LoadedView) -> list[int | None]:
+        """Return for each message of the view its place behind the system messages in a list of all said."""
+        shown, places = self.said_places
+        if shown is not loaded.view_items:
+            shown, places = self.said_places = loaded.view_items, [*range(loaded.fixed)]
+        ahead = loaded.fixed - 1
+        new = shown[len(places) :]
+        places += [item.first + ahead if isinstance(item, MessageRange) else None for item in new]
         return places
 
     def hold_resumed(self, items: list[Any], position: LogPosition) -> None:

@@ -150,25 +150,26 @@ def find_rewritten(
     """
     if len(body) < len(known):
         return None
-    places = find_changed(known, body) if changed is None else changed
-    same = all(is_same(wire, known[place], body[place], place + 1) for place in places)
-    return places if same else None
+    places = []
+    for place in find_changed(known, body) if changed is None else changed:
+        if not is_same(wire, known[place], body[place], place + 1):
+            return None
+        places.append(place)
+    return places
 
 
-def find_changed(known: Sequence[Any], body: Sequence[Any], start: int = 0) -> list[int]:
-    """Return the places of known messages that stand otherwise in a list, or are not in it.
+def find_changed(known: Sequence[Any], body: Sequence[Any], start: int = 0) -> Iterator[int]:
+    """Yield the places of known messages that stand otherwise in a list, or are not in it.
 
     start   where the known messages begin in the list
     """
-    places: list[int] = []
     for first in range(0, len(known), BLOCK):  # most blocks are the same, which one step tells
         old = known[first : first + BLOCK]
         new = body[start + first : start + first + len(old)]
         if old != new:
             end = min(len(old), len(new))
-            places += [first + at for at in range(end) if old[at] is not new[at] and old[at] != new[at]]
-            places += range(first + end, first + len(old))
-    return places
+            yield from (first + at for at in range(end) if old[at] is not new[at] and old[at] != new[at])
+            yield from range(first + end, first + len(old))
 
 
 def _is_at(wire: Format, item: Any, body: Sequence[Any], place: int) -> bool:

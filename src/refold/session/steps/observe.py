@@ -161,7 +161,7 @@ def _learn_binding(state: SessionState) -> SessionFlow[None]:
 def _send_without_blocks(state: SessionState, reason: str) -> Observed:
     """Return the view to send again after the provider has refused blocks of its own."""
     note_request(state)
-    origins = state.caller.trace_view(state.view, state.loaded)
+    origins = state.caller.trace_view(state.loaded)
     return Observed(send_again=True, messages=state.send_view(), origins=origins, reason=reason)
 
 
@@ -428,7 +428,7 @@ def _recover(
     return Observed(
         send_again=folded,
         messages=state.send_view() if folded else None,
-        origins=state.caller.trace_view(state.view, state.loaded) if folded else (),
+        origins=state.caller.trace_view(state.loaded) if folded else (),
         reason="refused for size; " + (attempt.reason or attempt.outcome.reason),
         budget=budget,
         outcome=attempt.outcome,

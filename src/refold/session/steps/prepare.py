@@ -11,7 +11,7 @@ from refold.calls.make_outcome import resize_outcome
 from refold.calls.outcome import Outcome
 from refold.core.compaction.pipeline import select_arrival, shrink
 from refold.core.compaction.task import LimitingStage, Stage
-from refold.core.log.normal_form import put_cache_mark, split_cache_marks
+from refold.core.log.normal_form import PRIVATE, put_cache_mark, split_cache_marks
 from refold.core.log.view import MessageRange, ViewItem
 from refold.core.messages.quick_init import quick_init, quick_replace
 from refold.core.tokens.units import format_count
@@ -122,7 +122,7 @@ def _choose_list(
         copies = state.send_view()
         return copies, [None] * len(copies)
     if messages is None:
-        return state.send_view(), state.caller.trace_view(state.view, state.loaded)
+        return state.send_view(), state.caller.trace_view(state.loaded)
     loaded = state.loaded
     if (
         taken.as_said
@@ -130,39 +130,30 @@ def _choose_list(
         and len(messages) == len(loaded.items)
     ):
         return (messages if isinstance(messages, list) else list(messages)), range(len(messages))
-    copies, places = state.send_view(), state.caller.trace_view(state.view, loaded)
+    copies, places = state.send_view(), state.caller.trace_view(loaded)
     blocks = find_block_places(state)
     for at in blocks:
         place = places[at]  # the caller may have another face of it than the model in use can read
         places[at] = place if place is not None and messages[place] == copies[at] else None
-    if taken.as_said and not (blocks or loaded.has_private or loaded.bound.whole):
-        sent = _put_own_messages(state, messages, copies)
-    else:
-        if loaded.bound.thinking is not None:  # an earlier view may have had messages without their thinking
-            places = [
-                None if place is None or loaded.changes_bound(at, messages[place]) else place
-                for at, place in enumerate(places)
-            ]
-        pairs = zip(copies, places, strict=True)
-        sent = [copy if place is None else without_private(messages[place]) for copy, place in pairs]
+    is_plain = taken.as_said and not (blocks or loaded.has_private or loaded.bound.whole)
+    if not is_plain and loaded.bound.thinking is not None:
+        # An earlier view may have had messages without their thinking.
+        places = [
+            None if place is None or loaded.changes_bound(at, messages[place]) else place
+            for at, place in enumerate(places)
+        ]
+    pairs = zip(copies, places, strict=True)
+    sent = [copy if place is None else messages[place] for copy, place in pairs]
+    if not is_plain:
+        own = enumerate(sent)  # the type is looked at first, because that costs no call
+        for at in [at for at, one in own if (type(one) is dict or isinstance(one, dict)) and PRIVATE in one]:
+            sent[at] = without_private(sent[at])
     # A provider takes only few cache marks: those of the caller's list, and none that an earlier list had.
     loaded.drop_marks(sent, places)
     if messages and places[-1:] == [None]:  # what has changed is still the end of what is to be cached
         for mark in split_cache_marks(messages[-1])[1][-1:]:
             sent[-1] = put_cache_mark(sent[-1], mark)
     return sent, places
-
-
-def _put_own_messages(state: SessionState, messages: Sequence[Any], copies: list[Any]) -> list[Any]:
-    """Return the view with the caller's own objects where no fold is, many in one step."""
-    fixed = state.loaded.fixed
-    sent = list(messages[:fixed])
-    for item in state.view.items:
-        if isinstance(item, MessageRange):
-            sent += messages[item.first - 1 + fixed : item.last + fixed]
-        else:
-            sent.append(copies[len(sent)])
-    return sent
 
 
 @quick_init

@@ -53,12 +53,15 @@ _Orders: TypeAlias = list[tuple[ViewItem | None, Any]]
 
 
 class _Comparison(NamedTuple):
-    """How a list differs from the messages that were said."""
+    """How a list differs from the messages that were said, or from the view if the last list was one."""
 
+    known: list[Any]
+    """Those messages."""
     places: list[int]
     """Messages that stand otherwise in it, from 0."""
-    same_objects: bool
+    same_objects: bool = False
     """True if it holds the caller's own objects as they came last."""
+    with_view: bool = False
 
 
 class _Known(NamedTuple):
@@ -79,10 +82,10 @@ def take_in(state: SessionState, messages: Sequence[Any]) -> SessionFlow[bool]:
     messages = messages if isinstance(messages, list) else list(messages)
     wire, before = None, state.loaded.reader.wire
     try:
-        compared = _compare_with_said(state, messages)
+        compared = _compare(state, messages)
         if _has_new_objects(state, messages, compared):
             messages = state.caller.to_plain_list(messages, NEWEST)
-            compared = _compare_with_said(state, messages)
+            compared = _compare(state, messages)
         fixed, orders = yield from _find_front(state, messages, compared)
         wire = _detect_list(state, _find_new(state, messages, fixed, compared))
         if wire.name != before.name:
@@ -149,7 +152,8 @@ def _take_in_known(
     same = compared is not None and compared.same_objects
     state.caller.hold_list(messages, fixed, known_count, as_said=as_said, same=same)
     if not as_said:
-        state.caller.hold_view(messages, state.loaded, state.view.said)
+        is_whole = compared is not None and compared.with_view and not compared.places
+        state.caller.hold_view(messages, state.loaded, state.view.said, is_whole=is_whole)
         state.caller.hold_resumed([*body, *new], state.position)
     elif edited := state.position.edited:  # what was edited in a view may be again what it was
         places = {number: fixed + number - 1 for number in edited if fixed + number <= len(messages)}
@@ -208,12 +212,13 @@ def _branch_off(state: SessionState, messages: Sequence[Any], fixed: int) -> Ses
     return _Known(body, as_said=as_said)
 
 
-def _compare_with_said(state: SessionState, messages: list[Any]) -> _Comparison | None:
-    """Compare a list with what was said; None if it is shorter, or has other system messages in front."""
-    said, caller, fixed = state.caller.said_items, state.caller, state.loaded.fixed
-    if not said or len(messages) < fixed + len(said) or messages[:fixed] != state.loaded.items[:fixed]:
+def _compare(state: SessionState, messages: list[Any]) -> _Comparison | None:
+    """Compare a list with what it continues; None if it is shorter, or has other system messages in front."""
+    caller, fixed = state.caller, state.loaded.fixed
+    known = state.loaded.body if caller.handed_view else caller.said_items
+    if not known or len(messages) < fixed + len(known) or messages[:fixed] != state.loaded.items[:fixed]:
         return None
-    objects, count = caller.caller_objects, len(said)
+    objects, count = caller.caller_objects, len(known)
     is_own = messages is caller.caller_list
     if (
         (is_own or count > SHORT)
@@ -221,10 +226,10 @@ def _compare_with_said(state: SessionState, messages: list[Any]) -> _Comparison 
         and len(objects) == count
         and objects[-1] is messages[fixed + count - 1]
         and _holds(messages, objects, fixed)
-        and _is_unchanged(state, said, messages, fixed)
+        and _is_unchanged(state, known, messages, fixed)
     ):
-        return _Comparison([], same_objects=True)
-    return _Comparison(find_changed(said, messages, fixed), same_objects=False)
+        return _Comparison(known, [], same_objects=True)
+    return _Comparison(known, [*find_changed(known, messages, fixed)], with_view=bool(caller.handed_view))
 
 
 def _find_new(
@@ -236,7 +241,7 @@ def _find_new(
     """
     known = state.caller.caller_objects
     if compared is not None and fixed == state.loaded.fixed:
-        known = state.caller.said_items or []
+        known = compared.known
     end = fixed + len(known)
     last = messages[end - 1] if 0 < len(known) <= len(messages) - fixed else None
     if last is not None and last == known[-1]:
@@ -257,7 +262,7 @@ def _has_new_objects(state: SessionState, messages: list[Any], compared: _Compar
         return False
     if compared is not None:
         changed = [messages[fixed + at] for at in compared.places] if compared.places else []
-        return has_objects(changed + messages[fixed + len(state.caller.said_items or ()) :])
+        return has_objects(changed + messages[fixed + len(compared.known) :])
     known = [*state.loaded.system, *(state.caller.said_items or state.loaded.body)]
     new = (messages[at] for at in find_changed(known[: len(messages)], messages))
     return any(map(has_objects, new)) or any(map(has_objects, messages[len(known) :]))
@@ -376,23 +381,24 @@ def _find_known(
 ) -> _Known | None:
     """Return the known messages behind the system messages; None if the list does not continue them.
 
-    compared   how the list differs from what was said, if that is known
+    compared   how the list differs from what was said or from the view, if that is known
     """
     loaded, caller, said = state.loaded, state.caller, state.caller.said_items
     if state.position.view.said == 0:
         return _Known([], as_said=True)
     compared = compared if fixed == loaded.fixed else None
-    if said and compared is not None and not compared.places:
+    changed = None if compared is None else compared.places
+    in_said, in_view = (None, changed) if compared and compared.with_view else (changed, None)
+    if said and in_said == []:
         return _Known(said, as_said=True)
     body = messages[fixed:]
-    changed = None if compared is None else compared.places
-    if said and (rewritten := find_rewritten(state.wire, said, body, changed)) is not None:
+    if said and (rewritten := find_rewritten(state.wire, said, body, in_said)) is not None:
         for place in rewritten:  # they came back in other JSON; the log keeps the first form
             said[place] = copy_item(body[place])
         loaded.update_items({place + 1: said[place] for place in rewritten})
         return _Known(said, as_said=True)
     sent = loaded.body
-    if sent and (rewritten := find_rewritten(state.wire, sent, body)) is not None:
+    if sent and (rewritten := find_rewritten(state.wire, sent, body, in_view)) is not None:
         # Folds may insert the same words, so a list that begins with this view may continue an earlier one:
         # if it ends with a fold's own words, and this view was not sent from here.
         folds = tuple(fold.name for fold in state.view.standing)

@@ -754,6 +754,16 @@ class TestOwnTools:
         assert session.prepare(broken).messages == left
         assert session.original("#2") == [broken[1]]
 
+    @pytest.mark.parametrize("wrong", [None, 1, ["srv1"], {"id": "srv1"}])
+    def test_an_id_that_is_no_text_names_nothing(self, wrong):
+        for broken, left in (
+            (assistant(SEARCH, {**FOUND, "tool_use_id": wrong}, ANSWER), assistant(SEARCH, ANSWER)),
+            (assistant({**SEARCH, "id": wrong}, ANSWER), assistant({**SEARCH, "id": wrong}, ANSWER)),
+        ):
+            assert refold.repair([HELLO, broken], "anthropic").messages == [HELLO, left]
+            session = refold.open("own", store="memory:", window="100k", format="anthropic")
+            assert session.prepare([HELLO, broken]).messages == [HELLO, left]
+
     def test_a_turn_that_was_stopped_goes_on_without_its_search(self):
         """The user stops the answer while Anthropic searches, and says something else."""
         session = refold.open("stopped", store="memory:", window="100k", format="anthropic")

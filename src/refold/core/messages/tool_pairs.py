@@ -66,7 +66,7 @@ class Links:
                 waiting.pop(name, None)
             if item.kind.endswith(OWN_CALL) and isinstance(value.get("id"), str):
                 waiting[value["id"]] = index, part
-            elif "tool_use_id" in item.value and item.value["tool_use_id"] not in places:
+            elif "tool_use_id" in item.value and str(item.value["tool_use_id"]) not in places:
                 self.lone.add((index, part))
             for other in {places[name] for name in named if name in places} - {index}:
                 self.bonds.setdefault(other, set()).add(index)

@@ -105,12 +105,14 @@ class ValidityTracker:
         for part in message.parts:
             value = part.value if type(part) is Opaque and isinstance(part.value, dict) else {}
             if "tool_use_id" in value:
-                self.unserved.discard(value["tool_use_id"])
-                if value["tool_use_id"] not in self.served:
+                called = str(value["tool_use_id"])
+                self.unserved.discard(called)
+                if called not in self.served:
                     return False
             elif type(part) is Opaque and part.kind.endswith(OWN_CALL):
-                self.unserved.add(value.get("id", ""))
-                self.served.add(value.get("id", ""))
+                called = str(value.get("id", ""))
+                self.unserved.add(called)
+                self.served.add(called)
         return True
 
     def _accepts_calls(self, message: Message, kinds: set[type]) -> bool:

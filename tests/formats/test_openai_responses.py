@@ -709,6 +709,11 @@ class TestNewerItems:
         (mended,) = refold.repair([user, call, user], "responses").messages[2:3]
         assert mended == {**output, "output": [{"type": "output_text", "text": mended["output"][0]["text"]}]}
 
+    def test_a_call_of_agents_that_lacks_its_action_gets_an_output_all_the_same(self):
+        user, call = {"role": "user", "content": "go on"}, {"type": "multi_agent_call", "call_id": "c1"}
+        (mended,) = refold.repair([user, call, user], "responses").messages[2:3]
+        assert (mended["type"], [*mended]) == ("multi_agent_call_output", ["type", "call_id", "output"])
+
     def test_an_output_of_a_kind_that_came_later_keeps_its_form(self):
         words = "line after line of an answer. " * 400
         call = {"type": "crystal_call", "call_id": "c1", "arguments": "{}"}

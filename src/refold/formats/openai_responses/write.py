@@ -172,7 +172,8 @@ def _write_result(
     call = known.get(result.call_id, {})
     called = call.get("type", "function_call")
     kind = extra.get("type") or _OUTPUT_OF.get(called, f"{called}{OUTPUT}")
-    status = {"action": call["action"]} if kind == "multi_agent_call_output" else {}
+    is_of_agents = kind == "multi_agent_call_output" and "action" in call
+    status = {"action": call["action"]} if is_of_agents else {}
     if kind == "apply_patch_call_output":
         status = {"status": "failed" if result.is_error else "completed"}
     elif kind == "program_output":

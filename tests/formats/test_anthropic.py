@@ -683,6 +683,7 @@ def test_a_call_stays_with_the_program_that_made_it():
 SEARCH = {"type": "server_tool_use", "id": "srv1", "name": "web_search", "input": {"query": "refold"}}
 FOUND = {"type": "web_search_tool_result", "tool_use_id": "srv1", "content": []}
 ANSWER = {"type": "text", "text": "So it is."}
+THOUGHT = {"type": "thinking", "thinking": "Where is it?", "signature": "c2ln"}
 HELLO = user({"type": "text", "text": "hi"})
 
 
@@ -739,6 +740,12 @@ class TestOwnTools:
                 [HELLO, assistant(FOUND), assistant(SEARCH, ANSWER)],
                 [HELLO, assistant(SEARCH, ANSWER)],
                 "result-without-call",
+            ),
+            ([HELLO, assistant(THOUGHT, SEARCH), HELLO], [HELLO, HELLO], "call-without-result"),
+            (
+                [HELLO, assistant(THOUGHT, ANSWER, THOUGHT, SEARCH), HELLO],
+                [HELLO, assistant(THOUGHT, ANSWER), HELLO],
+                "call-without-result",
             ),
             (
                 [HELLO, assistant({"type": "mcp_tool_result", "tool_use_id": "m", "content": []}, ANSWER)],

@@ -17,6 +17,7 @@ from refold.core.messages.message import (
     Opaque,
     Part,
     Text,
+    Thinking,
     ToolCall,
     ToolResult,
     find_texts,
@@ -135,9 +136,13 @@ def _drop_lone_items(
 
 
 def _drop_places(index: int, message: Message, leaving: Collection[Place]) -> Message:
-    """Return a message without the parts that leave."""
-    kept = tuple(part for place, part in enumerate(message.parts) if (index, place) not in leaving)
-    return message if len(kept) == len(message.parts) else replace(message, parts=kept)
+    """Return a message without the parts that leave, and without thoughts that led only to them."""
+    kept = [part for place, part in enumerate(message.parts) if (index, place) not in leaving]
+    if len(kept) == len(message.parts):
+        return message
+    while kept and type(kept[-1]) is Thinking:  # Anthropic refuses them at the end of a message
+        kept.pop()
+    return replace(message, parts=tuple(kept))
 
 
 def _drop_stand_ins(

@@ -5,6 +5,7 @@ import json
 import tracemalloc
 
 import pytest
+from logs import chain
 
 import refold
 from refold.stores import open_store
@@ -103,3 +104,14 @@ def test_sessions_with_the_same_words_are_all_located():
     first = refold.open("a", store=store).log(kinds=("said",))[0].name
     assert [found.session for found in store.locate([first])[first]] == ["c", "b", "a"]
     assert [found.session for found in store.locate([first], limit=1)[first]] == ["c"]
+
+
+def test_the_index_of_many_sessions_takes_little_more_than_that_of_one():
+    texts = [" ".join(f"w{(number * 7 + at) % 900}" for at in range(50)) for number in range(400)]
+    sizes = []
+    for sessions in (1, 200):
+        store = open_store("memory:")
+        for session in range(sessions):
+            store.append(f"s{session}", chain(*texts[session::sessions]), expect=None)
+        sizes.append(grown_bytes(lambda store=store: store.search("w7")))
+    assert sizes[1] < 1.5 * sizes[0]

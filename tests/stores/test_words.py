@@ -4,11 +4,11 @@ import sqlite3
 import tracemalloc
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from refold.stores import word_index
-from refold.stores.word_index import IndexedTexts, WordIndex, choose_words, rank_texts, split_words, stem
+from refold.stores.word_index import WordIndex, choose_words, rank_texts, split_words, stem
 
 TEXTS = st.lists(st.sampled_from(["red", "green", "blue", "Grün", "数据", "x1"]), max_size=6).map(" ".join)
 
@@ -21,7 +21,7 @@ def index(*texts):
 
 
 def search(made, query, *, limit=10, **options):
-    return rank_texts(IndexedTexts({"": made}), query, limit=limit, **options)
+    return rank_texts(made.select(), query, limit=limit, **options)
 
 
 def found(made, query, **options):
@@ -65,10 +65,25 @@ def test_where_nothing_has_every_word_most_count():
 
 
 def test_of_equal_hits_the_first_of_a_session_comes_first():
-    indexes = {"b": index("red", "red"), "a": index("blue", "red")}
-    hits = rank_texts(IndexedTexts(indexes), "red", limit=2)
-    assert [hit.text for hit in hits] == [("a", 1), ("b", 0)]
-    assert rank_texts(IndexedTexts({"b": index("red")}), "red", limit=1)[0].score > 0
+    made = WordIndex()
+    for session, text in (("b", "red"), ("a", "blue"), ("b", "red"), ("a", "red")):
+        made.add(text, session)
+    assert [hit.text for hit in rank_texts(made.select(), "red", limit=2)] == [("a", 3), ("b", 0)]
+    assert [hit.text for hit in rank_texts(made.select("b"), "red", limit=3)] == [("b", 0), ("b", 2)]
+    assert rank_texts(made.select("c"), "red", limit=3) == []
+
+
+def test_a_session_is_ranked_by_itself_whatever_else_is_there():
+    alone, among = WordIndex(), WordIndex()
+    for number in range(200):
+        among.add("red red blue " * (number % 7), "other")
+        if number % 40 == 0:
+            for made in (alone, among):
+                made.add(f"red green {'blue ' * number}", "mine")
+    for query in ("red", "green blue", "red zebra"):
+        hits = [rank_texts(made.select("mine"), query, limit=9) for made in (alone, among)]
+        assert [hit.score for hit in hits[0]] == [hit.score for hit in hits[1]]
+        assert len(hits[0]) == len({hit.text for hit in hits[1]}) > 3
 
 
 @pytest.mark.parametrize("some", [False, True])
@@ -93,13 +108,15 @@ def test_a_word_that_most_texts_have_is_looked_up_fast():
 
 
 @given(st.lists(TEXTS, max_size=8), TEXTS)
+@example(["red green", "red", "Grün"], "red")
+@example(["red green", "red", "blue"], "green blue")
 def test_a_search_agrees_with_looking_at_every_text(texts, query):
     made = index(*texts)
     wanted = set(split_words(query))
     whole = {number for number, text in enumerate(texts) if wanted and wanted <= set(split_words(text))}
     some = {number for number, text in enumerate(texts) if wanted & set(split_words(text))}
     hits = search(made, query, limit=100)
-    assert {hit.text for hit in hits} == (whole or some)
+    assert {hit.text[1] for hit in hits} == (whole or some)
     assert hits == sorted(hits, key=lambda hit: (-hit.score, hit.text))
     assert all(hit.score > 0 for hit in hits)
 

@@ -31,7 +31,7 @@ from refold.stores import (
 from refold.stores.branch_index import BranchIndex
 from refold.stores.lease_table import LeaseTable
 from refold.stores.paths import ParentCheck, require_head
-from refold.stores.word_index import IndexedTexts, WordIndex, rank_texts
+from refold.stores.word_index import WordIndex, rank_texts
 
 
 def open_store(
@@ -60,9 +60,6 @@ class _Session:
     """The line of each entry."""
     names: dict[str, int] = field(default_factory=dict)
     """The index of each entry by its name, of the oldest one of this name."""
-    words: WordIndex = field(default_factory=WordIndex)
-    texts: "array[int]" = field(default_factory=lambda: array("L"))
-    """For each text of the word index the index of its entry."""
     searchable: int = 0
     """Number of the entries that are in the word index."""
 
@@ -83,15 +80,6 @@ class _Session:
     def find(self, name: str) -> Place:
         """Return the place of the oldest entry of a name."""
         return self.place(self.names[name])
-
-    def index_words(self) -> WordIndex:
-        """Return the word index, with the texts that came since."""
-        for index in range(self.searchable, len(self.entries)):
-            if text := self.entries[index].text:
-                self.words.add(text)
-                self.texts.append(index)
-        self.searchable = len(self.entries)
-        return self.words
 
     def read(self, index: int) -> Entry:
         """Return an entry as it was stored."""
@@ -114,6 +102,9 @@ class MemoryStore:
         """For each name of a message the session that has it, or all of them in the order they stored it."""
         self._notes: dict[str, str] = {}
         self._leases = LeaseTable(lambda session, record: None, now)  # noqa: ARG005  # nothing to save
+        self._words = WordIndex()
+        self._texts = array("L")
+        """For each text of the word index the index of its entry in its session."""
 
     def _hold_lock(self) -> AbstractContextManager[object]:
         """Return the lock, to be held while the store is open."""
@@ -254,14 +245,23 @@ class MemoryStore:
     ) -> list[SearchHit]:
         """Return the best hits, best first."""
         with self._hold_lock():
-            wanted = self._sessions if session is None else self._sessions.keys() & {session}
-            texts = IndexedTexts({name: self._sessions[name].index_words() for name in wanted})
+            for name in self._sessions if session is None else self._sessions.keys() & {session}:
+                self._index_words(name, self._sessions[name])
             hits = []
-            for score, (name, text) in rank_texts(texts, query, limit=limit, some=some):
-                stored = self._sessions[name]
-                entry, place = stored.read(stored.texts[text]), stored.place(stored.texts[text])
-                hits.append(SearchHit(session=name, entry=entry, place=place, score=score))
+            for score, (name, text) in rank_texts(self._words.select(session), query, limit=limit, some=some):
+                stored, index = self._sessions[name], self._texts[text]
+                hits.append(
+                    SearchHit(session=name, entry=stored.read(index), place=stored.place(index), score=score)
+                )
             return hits
+
+    def _index_words(self, name: str, stored: _Session) -> None:
+        """Index the texts of a session that came since."""
+        for index in range(stored.searchable, len(stored.entries)):
+            if text := stored.entries[index].text:
+                self._words.add(text, name)
+                self._texts.append(index)
+        stored.searchable = len(stored.entries)
 
     def note(self, key: str) -> str | None:
         """Return the value that was noted last for a key, or None."""

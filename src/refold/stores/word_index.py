@@ -10,7 +10,7 @@ import re
 from array import array
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from heapq import nsmallest
 from math import log
@@ -105,11 +105,14 @@ class _Posting:
         at = bisect_left(self.texts, text)
         return self.often[at] if at < len(self.texts) and self.texts[at] == text else 0
 
-    def among(self, wanted: Collection[int]) -> Iterable[tuple[int, int]]:
-        """Return which of these texts have the word, and how often."""
+    def among(self, wanted: Collection[int]) -> dict[int, int]:
+        """Return how often these texts have the word, of those that have it."""
+        pairs = zip(self.texts, self.often, strict=True)
+        if type(wanted) is range:  # all of them
+            return dict(pairs)
         if len(wanted) * _FEW > len(self.texts):  # one walk is cheaper than that many look-ups
-            return [pair for pair in zip(self.texts, self.often, strict=True) if pair[0] in wanted]
-        return [(text, often) for text in wanted if (often := self.count(text))]
+            return {text: often for text, often in pairs if text in wanted}
+        return {text: often for text in wanted if (often := self.count(text))}
 
 
 _NOWHERE: Final = _Posting()
@@ -289,7 +292,7 @@ def rank_with_newest(
     index, all_hits = WordIndex(), [*newest, *hits]
     for hit in all_hits:
         index.add(hit.entry.text)
-    ranked = rank_texts(IndexedTexts({"": index}), query, limit=limit, some=some)
+    ranked = rank_texts(index.select(), query, limit=limit, some=some)
     best = [replace(all_hits[hit.text[1]], score=hit.score) for hit in ranked]
     known = {hit.entry.name for hit in best}
     # An index may know more forms of a word than this one.
@@ -297,69 +300,73 @@ def rank_with_newest(
 
 
 class WordIndex:
-    """The words of texts, which are numbered as they come and never leave."""
+    """The words of texts of all sessions; texts are numbered as they come and never leave.
+
+    One index for all: with one for each, many sessions take several times the memory.
+    """
 
     def __init__(self) -> None:
-        self._postings: dict[str, _Posting] = {}
-        self._lengths = array("L")
-        self.words = 0
+        self.postings: dict[str, _Posting] = {}
+        self.lengths = array("L")
+        self.owners: list[str] = []
+        self._sessions: dict[str, array[int]] = {}
 
     def __len__(self) -> int:
-        return len(self._lengths)
+        return len(self.lengths)
 
-    def add(self, text: str) -> int:
-        """Add a text and return its number."""
-        number, counts = len(self._lengths), count_words(text)
+    def add(self, text: str, session: str = "") -> int:
+        """Add a text of a session and return its number."""
+        number, counts = len(self.lengths), count_words(text)
         for word, often in counts.items():
-            posting = self._postings.get(word)
+            posting = self.postings.get(word)
             if posting is None:
-                posting = self._postings[word] = _Posting()
+                posting = self.postings[word] = _Posting()
             posting.texts.append(number)
             posting.often.append(often)
-        self._lengths.append(sum(counts.values()))
-        self.words += self._lengths[number]
+        self.lengths.append(sum(counts.values()))
+        self.owners.append(session)
+        self._sessions.setdefault(session, array("L")).append(number)
         return number
 
-    def count(self, word: str) -> int:
-        """Return how many texts have a stem."""
-        return len(self._postings[word].texts) if word in self._postings else 0
-
-    def find(self, name: str, words: Sequence[str], some: Sequence[str]) -> Iterable[Match]:
-        """Find the texts that have all of these stems or at least one of `some`.
-
-        name   of their session
-
-        Begins with the rarest word and only looks the others up: a rare sentence is found at once.
-        """
-        postings = [self._postings.get(word, _NOWHERE) for word in words]
-        if some:
-            found = {text for word in some for text in self._postings.get(word, _NOWHERE).texts}
-        else:
-            rarest, *others = sorted(postings, key=lambda posting: len(posting.texts))
-            found = set(rarest.texts)
-            for posting in others:
-                found = {text for text, _ in posting.among(found)}
-        often = [dict(posting.among(found)) for posting in postings]
-        return (
-            Match((name, text), self._lengths[text], [counts.get(text, 0) for counts in often])
-            for text in found
-        )
+    def select(self, session: str | None = None) -> "IndexedTexts":
+        """Select the texts of a session, or of all."""
+        every = range(len(self.lengths))
+        return IndexedTexts(self, every if session is None else set(self._sessions.get(session, ())))
 
 
 @dataclass(frozen=True, slots=True)
 class IndexedTexts:
-    """Texts in indexes, by the names of their sessions."""
+    """Texts in an index, by their numbers."""
 
-    indexes: Mapping[str, WordIndex]
+    index: WordIndex
+    texts: Collection[int]
 
     def measure(self) -> tuple[int, int]:
         """Return the number of texts and of their words."""
-        return sum(map(len, self.indexes.values())), sum(index.words for index in self.indexes.values())
+        return len(self.texts), sum(map(self.index.lengths.__getitem__, self.texts))
 
     def count(self, words: Sequence[str]) -> list[int]:
         """Return how many texts have each of these stems."""
-        return [sum(index.count(word) for index in self.indexes.values()) for word in words]
+        return [len(posting.among(self.texts)) for posting in self._read(words)]
 
     def find(self, words: Sequence[str], some: Sequence[str] = ()) -> list[Match]:
-        """Find the texts that have all of these stems, or at least one of `some`."""
-        return [match for name, index in self.indexes.items() for match in index.find(name, words, some)]
+        """Find the texts that have all of these stems, or at least one of `some`.
+
+        Begins with the rarest word and only looks the others up: a rare sentence is found at once.
+        """
+        postings = self._read(words)
+        found: Collection[int] = self.texts
+        if some:
+            found = {text for posting in self._read(some) for text in posting.among(self.texts)}
+        else:
+            for posting in sorted(postings, key=lambda posting: len(posting.texts)):
+                found = posting.among(found).keys()
+        often = [posting.among(found) for posting in postings]
+        owners, lengths = self.index.owners, self.index.lengths
+        return [
+            Match((owners[text], text), lengths[text], [counts.get(text, 0) for counts in often])
+            for text in found
+        ]
+
+    def _read(self, words: Sequence[str]) -> list[_Posting]:
+        return [self.index.postings.get(word, _NOWHERE) for word in words]

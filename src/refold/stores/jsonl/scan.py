@@ -4,7 +4,7 @@ import os
 from array import array
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from refold.stores.disk import map_errors, open_file
 from refold.stores.jsonl.end_file import describe_cut
 from refold.stores.jsonl.rows import Row, has_known_kind, parse_row, read_rows, refuse_newer, to_entry
 from refold.stores.paths import ParentCheck
-from refold.stores.word_index import IndexedTexts, TextHit, WordIndex, rank_texts
+from refold.stores.word_index import TextHit, WordIndex, rank_texts
 
 
 def find_defects(path: Path) -> Iterator[Defect]:
@@ -101,64 +101,69 @@ class _Inspection:
 
 @dataclass(slots=True)
 class _File:
-    """The part of a file that has been read: its bytes, rows and words. Remembers offsets, not texts."""
+    """The part of a file that has been read."""
 
-    path: Path
+    number: int
     session: str
     end: int = 0
     rows: int = 0
-    words: WordIndex = field(default_factory=WordIndex)
-    at: "array[int]" = field(default_factory=lambda: array("Q"))
-    size: "array[int]" = field(default_factory=lambda: array("Q"))
-    """For each text of the word index its row."""
-
-    def index_new_rows(self) -> None:
-        """Index the words of the rows that were written since."""
-        with map_errors(self.path), suppress(FileNotFoundError), open_file(self.path) as file:
-            waiting: list[tuple[Row, str]] = []  # entries count once the head behind them is there
-            for row in read_rows(file, self.end, self.rows + 1):
-                value = row.value if row.terminated else None
-                if value and "place" in value:
-                    if value["text"] and has_known_kind(value):
-                        waiting.append((row._replace(value=None), value["text"]))
-                elif value:
-                    refuse_newer(value, self.path)
-                    self.session = value.get("session", self.session)
-                    for entry, text in waiting:
-                        self.words.add(text)
-                        self.at.append(entry.at)
-                        self.size.append(entry.size)
-                    waiting = []
-                    self.end, self.rows = row.end, row.number
-
-    def read_hit(self, hit: TextHit) -> SearchHit | None:
-        """Read the row of a text; None if it was damaged since it was indexed, which `check` reports."""
-        text = hit.text[1]
-        with map_errors(self.path), open_file(self.path) as file:
-            value = parse_row(os.pread(file, self.size[text], self.at[text]))
-        if value is None:
-            return None
-        return SearchHit(
-            session=self.session, entry=to_entry(value), place=Place(*value["place"]), score=hit.score
-        )
 
 
 class FileSearch:
-    """Full-text search over the rows of many files."""
+    """Word index over the rows of many files. Remembers offsets, not texts, so that it stays small."""
 
     def __init__(self) -> None:
+        self._words = WordIndex()
         self._files: dict[Path, _File] = {}
+        self._file = array("L")
+        self._at = array("Q")
+        self._size = array("Q")
+        """For each text of the word index the number of its file, and its row there."""
 
     def search(
         self, query: str, paths: Sequence[Path], *, only: Path | None, limit: int, some: bool = False
     ) -> list[SearchHit]:
         """Return the best hits, best first."""
-        wanted = [
-            self._files.setdefault(path, _File(path, path.stem)) for path in paths if only in (None, path)
-        ]
-        for file in wanted:
-            file.index_new_rows()
-        named = {file.session: file for file in wanted}
-        texts = IndexedTexts({name: file.words for name, file in named.items()})
+        session = None
+        for path in paths:
+            if only in (None, path):
+                file = self._files.setdefault(path, _File(len(self._files), path.stem))
+                self._index_new_rows(path, file)
+                session = file.session
+        if only is not None and session is None:
+            return []
+        texts = self._words.select(session if only else None)
+        places = list(self._files)
         hits = rank_texts(texts, query, limit=limit, some=some)
-        return [found for hit in hits if (found := named[hit.text[0]].read_hit(hit))]
+        return [found for hit in hits if (found := self._read_hit(hit, places[self._file[hit.text[1]]]))]
+
+    def _index_new_rows(self, path: Path, progress: _File) -> None:
+        """Index the words of the rows that were written since."""
+        with map_errors(path), suppress(FileNotFoundError), open_file(path) as file:
+            waiting: list[tuple[Row, str]] = []  # entries count once the head behind them is there
+            for row in read_rows(file, progress.end, progress.rows + 1):
+                value = row.value if row.terminated else None
+                if value and "place" in value:
+                    if value["text"] and has_known_kind(value):
+                        waiting.append((row._replace(value=None), value["text"]))
+                elif value:
+                    refuse_newer(value, path)
+                    progress.session = value.get("session", progress.session)
+                    for entry, text in waiting:
+                        self._words.add(text, progress.session)
+                        self._file.append(progress.number)
+                        self._at.append(entry.at)
+                        self._size.append(entry.size)
+                    waiting = []
+                    progress.end, progress.rows = row.end, row.number
+
+    def _read_hit(self, hit: TextHit, path: Path) -> SearchHit | None:
+        """Read the row of a text; None if it was damaged since it was indexed, which `check` reports."""
+        session, text = hit.text
+        with map_errors(path), open_file(path) as file:
+            value = parse_row(os.pread(file, self._size[text], self._at[text]))
+        if value is None:
+            return None
+        return SearchHit(
+            session=session, entry=to_entry(value), place=Place(*value["place"]), score=hit.score
+        )

@@ -12,11 +12,12 @@ from subprocess import PIPE
 from tempfile import TemporaryDirectory
 
 import pytest
-from logs import said
+from logs import chain, said
 
 from refold.core.log.entries import ROOT
 from refold.errors import RefoldWarning, StoreError
-from refold.stores.sqlite import driver, files, schema
+from refold.stores.sqlite import driver, files, schema, search
+from refold.stores.sqlite.rows import parse_intact_row
 from refold.stores.sqlite.store import open_store
 
 pytest.importorskip("apsw")
@@ -169,6 +170,29 @@ def test_words_that_an_older_version_left_out_are_indexed_again(path, monkeypatc
     with closing(open_store(str(path))) as store:
         assert [len(store.search(query)) for query in ("นกนางนวล", "🚢", "bees", "crème")] == [1] * 4
         assert not list(store.check())
+
+
+@pytest.mark.parametrize("version", [1, 4, 5])
+def test_a_large_file_of_an_older_version_is_searched_by_its_own_index(path, monkeypatch, version):
+    """Where it cannot be written; to read all of it would take a minute for 200,000 messages."""
+    older = schema.read_migrations(schema.PACKAGE)[:version]
+    with monkeypatch.context() as before:
+        before.setattr(schema, "read_migrations", lambda package: older)
+        with closing(open_store(str(path))) as store:
+            store.append("a", chain("the letter of Björn", *["of"] * 30, "Letters"), expect=None)
+            store.append("b", chain("letter", "zebra"), expect=None)
+        index_as_older_versions(path, *(["terms", "indexed_terms"] if version == 5 else []))
+        with closing(open_store(str(path))) as store:
+            store.append("c", chain("the newest letter", "news"), expect=None)
+    monkeypatch.setattr(files, "is_writable", lambda _: False)
+    monkeypatch.setattr(search, "_MOST_UNINDEXED", 3)
+    parsed = []
+    monkeypatch.setattr(search, "parse_intact_row", lambda row: parsed.append(row) or parse_intact_row(row))
+    with closing(open_store(str(path))) as store:
+        asked = ("letters", "bjorn of", "bjorn okapi", "newest", "!?")
+        assert [len(store.search(query, limit=3)) for query in asked] == [3, 1, 1, 1, 0]
+        assert [hit.session for hit in store.search("letter", session="b")] == ["b"]
+        assert len(parsed) < 40
 
 
 def test_an_older_version_that_still_runs_indexes_for_itself(path):

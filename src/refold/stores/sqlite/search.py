@@ -1,7 +1,7 @@
 """Full-text search in a SQLite store: FTS5 finds the texts that have some words, and we rank them.
 
 The index is brought up to date before each search. While the store cannot be written, the newest entries are
-searched without it; in a file of an older refold all are.
+searched without it; in a file of an older refold also what its own index finds.
 """
 
 from collections.abc import Sequence
@@ -11,11 +11,11 @@ from typing import Final
 from refold.errors import LogCorrupt
 from refold.stores import SearchHit
 from refold.stores.sqlite.connection import Connection
-from refold.stores.sqlite.driver import RawConnection
+from refold.stores.sqlite.driver import RawConnection, Row
 from refold.stores.sqlite.rows import parse_intact_row, select_entries
 from refold.stores.sqlite.schema import read_pragma
 from refold.stores.text import decode_text
-from refold.stores.word_index import Match, pack_words, rank_texts
+from refold.stores.word_index import Match, pack_words, rank_texts, split_words
 
 _BATCH_ROWS: Final = 256
 _BATCH_BYTES: Final = 4_000_000
@@ -39,13 +39,17 @@ _MEASURE: Final = (
 )
 _ENTRY: Final = select_entries("WHERE id = ?")
 _NAME: Final = "SELECT name FROM sessions WHERE id = ?"
-_UNINDEXED: Final = select_entries(
-    "WHERE id > ?1 AND (?2 IS NULL OR session = (SELECT id FROM sessions WHERE name = ?2))"
-    " ORDER BY id DESC LIMIT ?3"
+_IN_SESSION: Final = "(?2 IS NULL OR session = (SELECT id FROM sessions WHERE name = ?2))"
+_UNINDEXED: Final = f"SELECT id FROM entries WHERE id > ?1 AND {_IN_SESSION} ORDER BY id DESC LIMIT ?3"  # noqa: S608  # constants only
+_IN_OLDER_INDEX: Final = (
+    f"SELECT id FROM {{0}} CROSS JOIN entries ON id = {{0}}.rowid WHERE {{0}} MATCH ?1 AND {_IN_SESSION}"  # noqa: S608  # constants only
+    " ORDER BY {0}.rank LIMIT ?3"
 )
 _MOST_UNINDEXED: Final = 2_000
 """Most entries that are searched without the index, the newest ones: tens of milliseconds. While a store
 works, fewer wait for it."""
+_MOST_ASKED: Final = 32
+"""Most words for which an older index is asked: a chosen bound, as on the words of a query."""
 _FIRST_WITH_STEMS: Final = 6
 """The version whose tables have this index."""
 _LOST: Final = "the search index names an entry that is not there: check the store"
@@ -59,19 +63,31 @@ def index_new_entries(connection: Connection) -> None:
         connection.write(_index_batch)
 
 
-def read_unindexed(raw: RawConnection, session: bytes | None) -> list[SearchHit]:
+def read_unindexed(raw: RawConnection, session: bytes | None, query: str) -> list[SearchHit]:
     """Return the newest entries that are not in the index, because the store cannot be written."""
-    through, most = 0, -1
+    through, older = 0, []
     if has_index(raw):
-        [(through,)], most = raw.execute(_THROUGH).fetchall(), _MOST_UNINDEXED
+        [(through,)] = raw.execute(_THROUGH).fetchall()
+    else:
+        older = _ask_older_index(raw, session, query)
+    newest = raw.execute(_UNINDEXED, (through, session, _MOST_UNINDEXED)).fetchall()
     found = []
-    for row in raw.execute(_UNINDEXED, (through, session, most)).fetchall():
-        stored = parse_intact_row(row)
+    for number in sorted({*older, *newest}):
+        stored = parse_intact_row(raw.execute(_ENTRY, number).fetchall()[0])
         [(name,)] = raw.execute(_NAME, (stored.session,)).fetchall()
         if stored.entry.text:
             hit = SearchHit(session=decode_text(name), entry=stored.entry, place=stored.place, score=0.0)
             found.append(hit)
-    return found[::-1]
+    return found
+
+
+def _ask_older_index(raw: RawConnection, session: bytes | None, query: str) -> list[Row]:
+    """Find entries by the index of an older refold: the best with every word, and the best with any."""
+    words = [f'"{word}"' for word in dict.fromkeys(split_words(query))][:_MOST_ASKED]
+    index = "terms" if read_pragma(raw, "user_version") == _FIRST_WITH_STEMS - 1 else "words"
+    statement = _IN_OLDER_INDEX.format(index)
+    asked = [joint.join(words) for joint in (" AND ", " OR ") if words]
+    return [row for one in asked for row in raw.execute(statement, (one, session, _MOST_UNINDEXED))]
 
 
 def has_index(raw: RawConnection) -> bool:

@@ -286,7 +286,7 @@ class SQLiteStore:
         except StoreError as error:
             if not self._connection.can_read_after(error):
                 raise
-            newest = self._connection.read(lambda raw: search.read_unindexed(raw, key))
+            newest = self._connection.read(lambda raw: search.read_unindexed(raw, key, query))
         hits = self._connection.read(lambda raw: search.search(raw, query, key, limit=limit, some=some))
         return rank_with_newest(query, newest, hits, limit=limit, some=some)
 

@@ -22,7 +22,7 @@ from refold.core.log.entries import ROOT, make_entry
 from refold.errors import Conflict, LogTooNew, RefoldError, SessionNotFound, StoreBusy, StoreError, StoreFull
 from refold.stores import START, Head, Place, open_store
 from refold.stores.postgres import append as postgres_append
-from refold.stores.postgres import changes, check, log
+from refold.stores.postgres import changes, check, log, search
 from refold.stores.postgres.connections import Connections, parse_address
 from refold.stores.text import name_hash
 from sample_sizes import WHOLE
@@ -902,7 +902,7 @@ def test_what_an_older_version_appends_meanwhile_is_found(running, address):
 
 def test_words_of_older_tables_are_indexed_again(running, database, monkeypatch):
     """By those who may write, of all tenants, also if policies bind whoever makes the tables."""
-    from refold.stores.postgres import schema, search
+    from refold.stores.postgres import schema
 
     steps = schema.read_migrations(schema.PACKAGE)
     execute(running.url, "CREATE ROLE maker LOGIN; CREATE ROLE reader LOGIN")
@@ -925,15 +925,33 @@ def test_words_of_older_tables_are_indexed_again(running, database, monkeypatch)
         store.append("s", [said("newer", after=None)], expect=store.head("s"), at=START)
         store.append("t", [said("newest")], expect=None)
         assert [hit.entry.text for hit in looking.search("newest")] == ["newest"]
-        assert looking.search("zebra") == []
-        assert store.search("zebra", session="other") == []
-        assert looking.search("zebra") == []
+        assert store.search("cafe", session="other") == []
+        assert [len(looking.search(word)) for word in ("zebra", "cafe", "newer")] == [1, 1, 0]
         assert [len(store.search(word)) for word in ("zebra", "cafe", "newer")] == [2, 1, 1]
         assert len(looking.search("zebra", session="s")) == 2
     marked = "SELECT scope, name, indexed FROM refold.sessions ORDER BY id"
     assert execute(database, marked) == [("one", b"s", 4), ("two", b"s", 0), ("one", b"t", 1)]
     with closing(open_store(maker, scope="two")) as store:
         assert len(store.search("zebra", session="s")) == 2
+
+
+def test_appends_index_what_an_older_version_left(running, address, monkeypatch):
+    """A page each: where nobody who may write searches, others find the words after some appends."""
+    monkeypatch.setattr(search, "_TEXTS", search._TEXTS.replace(f"LIMIT {log.PAGE_ROWS}", "LIMIT 2"))
+    scope = address.rpartition("=")[2]
+    last = chain("one", "", "three")
+    store_as_before(running.url, scope, "s", last)
+    known = "SELECT last, indexed, texts, words FROM refold.sessions WHERE scope = %s"
+    states = []
+    with closing(open_store(address)) as store:
+        for text in ("four", "five six", "seven"):
+            last = chain(text, after=last[-1])
+            store.append("s", last, expect=store.head("s"))
+            states += execute(running.url, known, scope)
+        monkeypatch.undo()
+        assert states == [(4, 2, 1, 1), (5, 5, 4, 5), (6, 6, 5, 6)]
+        asked = ("one", "three", "four", "five", "seven")
+        assert [len(store.search(word)) for word in asked] == [1] * 5
 
 
 def test_a_step_that_fails_leaves_nothing_behind(database, monkeypatch):

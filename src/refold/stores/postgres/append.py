@@ -19,7 +19,7 @@ from refold.stores.paths import require_head
 from refold.stores.postgres.changes import TELL, tell_values
 from refold.stores.postgres.connections import Connection
 from refold.stores.postgres.log import NOW, parse_head_row, read_head
-from refold.stores.postgres.search import Indexed, insert_words
+from refold.stores.postgres.search import Indexed, index_page, insert_words
 from refold.stores.postgres.statements import read_statement
 from refold.stores.text import encode_text, name_hash
 
@@ -211,7 +211,9 @@ class Append:
 
     def _insert_entries(self, connection: Connection, session: _Session, line: int) -> Indexed:
         """Insert the entries and their words, in batches that fit into a statement."""
-        start, indexed = 0, Indexed()
+        start, indexed, through = 0, Indexed(), session.indexed
+        if through < session.last:  # an older version has left some
+            through = index_page(connection, self.scope, session.id, through)
         while start < len(self.entries):
             end, size = start, 0
             while end < len(self.entries) and end - start < _BATCH_ROWS and size < _BATCH_CHARACTERS:
@@ -232,7 +234,7 @@ class Append:
                     *([getattr(e, part) for e in batch] for part in ("about", "at")),
                 ],
             )
-            if session.indexed == session.last:  # an older version may have left some to the next search
+            if through == session.last:
                 texts = zip(seqs, (e.text for e in batch), strict=True)
                 added = insert_words(connection, self.scope, session.id, texts)
                 indexed = Indexed(indexed.texts + added.texts, indexed.words + added.words)

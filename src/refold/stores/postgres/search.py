@@ -5,7 +5,7 @@ case only as its locale does. The server can index at most a megabyte of words f
 more different words the later ones are not found; nothing else is left out.
 
 The words of entries are indexed as they are appended. Those that an older version appended are indexed before
-the next search in their session.
+the next search in their session, and some of them with each append there: others may only read.
 """
 
 from collections.abc import Iterable, Sequence
@@ -66,6 +66,16 @@ def insert_words(
     return Indexed(len(rows), sum(row[1] for row in rows))
 
 
+def index_page(connection: Connection, scope: str, session: int, after: int) -> int:
+    """Index a page of a session, whose row is locked, behind a place; returns where the page ends."""
+    page = connection.execute(_TEXTS, [scope, session, after], binary=True).fetchall()
+    texts = ((seq, decode_damaged_text(text)) for seq, text in page)
+    added = insert_words(connection, scope, session, texts)
+    values = [*added, page[-1][0] if page else None, scope, session]
+    [(through,)] = connection.execute(_INDEXED, values).fetchall()
+    return int(through)
+
+
 def _index_older(connection: Connection, scope: str, session: int) -> None:
     """Index what is not yet indexed of a session, a page at a time, so that nobody waits for long."""
     lock = "SELECT indexed FROM refold.sessions WHERE scope = %s AND id = %s AND indexed < last FOR UPDATE"
@@ -74,10 +84,7 @@ def _index_older(connection: Connection, scope: str, session: int) -> None:
             row = connection.execute(lock, [scope, session]).fetchone()
             if row is None:
                 return
-            page = connection.execute(_TEXTS, [scope, session, row[0]], binary=True).fetchall()
-            texts = ((seq, decode_damaged_text(text)) for seq, text in page)
-            added = insert_words(connection, scope, session, texts)
-            connection.execute(_INDEXED, [*added, page[-1][0] if page else None, scope, session])
+            index_page(connection, scope, session, row[0])
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,7 +52,7 @@ FROM unnest(%b::bigint[], %b::integer[], %b::text[], %b::text[]) AS t (seq, leng
 
 -- name: indexed
 UPDATE refold.sessions SET texts = texts + %s, words = words + %s, indexed = coalesce(%s, last)
-WHERE scope = %s AND id = %s
+WHERE scope = %s AND id = %s RETURNING indexed
 
 -- name: texts
 SELECT seq, text FROM (

@@ -482,8 +482,12 @@ class TestOutcome:
         said = read_outcome("word " * 90, 30).line
         assert said == "word word word word word …"
 
-    def test_linear(self):
-        assert_linear(lambda size: lambda: read_outcome(f"x\n{TRACE}" * size), 200)
+    @pytest.mark.parametrize(
+        "line",
+        [f"x\n{TRACE}", "ERROR: the disk failed\n", "warning: deprecated\n", "  1:1  error  unused\n"],
+    )
+    def test_linear(self, line):
+        assert_linear(lambda size: lambda: read_outcome(f"src/a.js\n{line * size}"), 1_000)
 
 
 class TestLinesOfTrouble:

@@ -196,8 +196,9 @@ def _read_printed(text: str, action: str, *, failed: bool) -> _Printed:
     rest = drop_passed(lines) if kind == "tests" else lines
     trouble = _find_trouble(rest) if is_bad or kind in _RUNS else ""
     if not trouble and (is_bad or (kind in _RUNS and not code)):
-        warnings = [_add_file(rest, place) for place in find_warnings(rest)]
-        trouble = min(warnings, key=rank_trouble, default="")
+        warnings = find_warnings(rest)
+        worst = min(warnings, key=lambda place: rank_trouble(_add_what_follows(rest, place)), default=None)
+        trouble = "" if worst is None else _add_file(rest, worst)
     return _Printed(content, lines, kind, code, is_bad, trouble)
 
 
@@ -374,9 +375,11 @@ def _find_trouble(lines: Sequence[str]) -> str:
         message = lines[traces[-1].message].strip()
         inner = next(iter(traces[-1].frames), range(0))[:2]  # a third line only points at a column
         return message if " " in message or not inner else f"{message} at {lines[inner[-1]].strip()}"
-    failures = [_add_file(lines, place) for place in find_failures(lines)]
+    places = find_failures(lines)
     # What an assertion found says more than the name of its test, which the summary gives.
-    return next(filter(ASSERTION.match, failures), next(iter(failures), ""))
+    found = (place for place in places if ASSERTION.match(_add_what_follows(lines, place)))
+    place = next(found, next(iter(places), None))
+    return "" if place is None else _add_file(lines, place)
 
 
 def _find_result_line(lines: Sequence[str]) -> str:

@@ -138,3 +138,15 @@ def test_stores_give_the_same_hits_in_the_same_order(stores, seed, monkeypatch):
         }
         hits += compare(stores, make_query(chance, words, texts), **options)
     assert hits > 20
+
+
+def test_a_word_that_very_many_texts_have_takes_a_bounded_time(stores, monkeypatch):
+    """In a database, from which each text with the word would come here to be ranked."""
+    match = word_index.Match
+    fill(stores.values(), random.Random(1), ["red", *["red blue"] * 9])
+    for kind in ("sqlite", "postgresql"):
+        module = f"refold.stores.{'postgres' if kind == 'postgresql' else kind}.search"
+        ranked = []
+        monkeypatch.setattr(f"{module}.MOST_MATCHES", 4)
+        monkeypatch.setattr(f"{module}.Match", lambda *parts, to=ranked: to.append(1) or match(*parts))
+        assert len(stores[kind].search("red", limit=9)) == len(ranked) == 4

@@ -29,6 +29,9 @@ _QUERY_WORDS: Final = 32
 _COMMON: Final = 2_000
 """A word that so many of the searched texts have makes no text a hit by itself, unless all words of the query
 are so common. A chosen bound on the work. Too low loses hits with common words only."""
+MOST_MATCHES: Final = 200_000
+"""Most texts that a database gives to rank, SQLite the newest: a second of work and 100 MB. A word that more
+texts have tells nothing. A chosen bound: too low loses hits with common words only."""
 _LONGEST_WORD: Final = 500
 """Letters of a word that count: what is longer is data. Four bytes each stay under PostgreSQL's 2,046."""
 _FEW: Final = 8

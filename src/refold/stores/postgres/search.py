@@ -21,7 +21,7 @@ from refold.stores.postgres.connections import Connection
 from refold.stores.postgres.log import COLUMNS, PAGE_BYTES, PAGE_ROWS, decode_damaged_text, parse_entry_row
 from refold.stores.postgres.statements import read_statement
 from refold.stores.text import name_hash
-from refold.stores.word_index import Match, pack_words, rank_texts
+from refold.stores.word_index import MOST_MATCHES, Match, pack_words, rank_texts
 
 _PLAIN_CHARACTERS: Final = 200_000
 """A text up to this size always fits."""
@@ -127,7 +127,8 @@ class _Terms:
         query = self._ask(some or words, " | " if some else " & ")
         self.connection.execute("SELECT set_config('refold.query', %s, true)", [query])
         often = [_OFTEN.format(every=not some, word=_quote(word), mark=f" {word}:") for word in words]
-        statement = _MATCHES.format(scope=self.scope, session=self.session, often=SQL(", ").join(often))
+        most, joined = MOST_MATCHES, SQL(", ").join(often)
+        statement = _MATCHES.format(scope=self.scope, session=self.session, often=joined, most=most)
         rows = self.connection.execute(statement, binary=True).fetchall()
         numbers = list({row[0] for row in rows})
         named = self.connection.execute(_NAMES, [self.scope, numbers]).fetchall()

@@ -34,7 +34,7 @@ SELECT set_config('refold.query', {query}, true);
 SELECT count(*) FROM refold.terms AS t WHERE {WHERE};
 
 -- name: matches
-SELECT session, seq, length, {often} FROM refold.terms AS t WHERE {WHERE}
+SELECT session, seq, length, {often} FROM refold.terms AS t WHERE {WHERE} LIMIT {most}
 
 -- name: often
 CASE WHEN {every} OR t.lexemes @@ {word}::tsquery

@@ -15,7 +15,7 @@ from refold.stores.sqlite.driver import RawConnection, Row
 from refold.stores.sqlite.rows import parse_intact_row, select_entries
 from refold.stores.sqlite.schema import read_pragma
 from refold.stores.text import decode_text
-from refold.stores.word_index import Match, pack_words, rank_texts, split_words
+from refold.stores.word_index import MOST_MATCHES, Match, pack_words, rank_texts, split_words
 
 _BATCH_ROWS: Final = 256
 _BATCH_BYTES: Final = 4_000_000
@@ -32,7 +32,7 @@ _OFTEN: Final = (
 )
 _MATCHES: Final = (
     "SELECT texts.id, session, texts.length{often} FROM stems CROSS JOIN texts ON texts.id = stems.rowid"
-    " WHERE stems MATCH ?1"
+    " WHERE stems MATCH ?1 ORDER BY stems.rowid DESC LIMIT {most}"
 )
 _MEASURE: Final = (
     "SELECT ifnull(sum(texts), 0), ifnull(sum(words), 0) FROM indexed_texts WHERE ?1 IS NULL OR session = ?1"
@@ -149,7 +149,8 @@ class _Stems:
         """Find the texts that have all of these stems, or at least one of `some`."""
         asked = {word: f'"{word}"' for word in words}
         parts = [f"({' OR '.join(asked[word] for word in some)})"] if some else list(asked.values())
-        statement = _MATCHES.format(often="".join(_OFTEN.format(at + 2) for at in range(len(words))))
+        often = "".join(_OFTEN.format(at + 2) for at in range(len(words)))
+        statement = _MATCHES.format(often=often, most=MOST_MATCHES)
         values = (*self._ask(*parts), *(f" {word}:" for word in words))
         rows = self.raw.execute(statement, values).fetchall()
         names = {session: self._read_name(session) for session in {row[1] for row in rows}}

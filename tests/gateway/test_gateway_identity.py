@@ -249,6 +249,30 @@ def test_a_session_of_the_library_is_gone_on_with_whatever_its_name_is(gateway, 
     assert sizes(store) == {name: 7}
 
 
+@pytest.mark.parametrize("named", [{}, {"x_refold_session": "task"}], ids=["found", "named"])
+def test_a_talk_that_changes_its_wire_goes_on_in_every_one(gateway, upstream, store, named):
+    """The words in front are one message in all wires; calls of tools are not."""
+    begun = [{"role": "user", "content": "Look."}, {"role": "assistant", "content": "I begin to look now."}]
+    asked = {"role": "user", "content": "Go on."}
+    call = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+    chat = [{"role": "assistant", "content": None, "tool_calls": [call]}]
+    chat += [{"role": "tool", "tool_call_id": "c1", "content": "A lamp."}]
+    items = [{"type": "function_call", "call_id": "c1", "name": "look", "arguments": "{}"}]
+    items += [{"type": "function_call_output", "call_id": "c1", "output": "A lamp."}]
+    wires = {"/v1/chat/completions": ("messages", chat), "/v1/responses": ("input", items)}
+    names = {path: set() for path in wires}
+    post(gateway, "/v1/chat/completions", {"messages": [*begun, asked]}, **named)
+    for turn in range(3):
+        told = [{"role": "assistant", "content": f"Seen {turn}."}, asked] * turn
+        for path, (key, looked) in reversed(wires.items()):
+            reply = post(gateway, path, {key: [*begun, asked, *looked, *told]}, **named)
+            assert (reply.status, reply.header("x-refold-fold")) == (200, "none")
+            names[path].add(reply.header("x-refold-session"))
+    assert [len(found) for found in names.values()] == [1, 1]
+    assert set.union(*names.values()) == set(sizes(store))
+    assert len(sizes(store)) == 2
+
+
 def test_a_bypass_leaves_no_trace(gateway, upstream, store):
     reply = play(gateway, upstream, ClaudeCode().request(3), **{"x-refold-bypass": "1"})
     assert reply.header("x-refold-fold") == "bypassed"

@@ -16,7 +16,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from refold import formats
-from refold.errors import RefoldError, StoreError, describe_fault
+from refold.errors import FormatError, RefoldError, StoreError, describe_fault
 from refold.gateway.history.known_conversations import Conversation, KnownConversations
 from refold.gateway.history.known_prefix import ListReader
 from refold.gateway.history.memo import NamedHistory
@@ -187,6 +187,13 @@ class Conversations:
         else:
             request.row.explain("known session: it goes on where that ended")
         request.row.end_phase("identify")
+        try:
+            return await self._prepare_for(conversation, asked)
+        except FormatError:  # it began in another wire, and has tool calls that this one cannot tell
+            request.row.explain("session of its own: what was said so far is in another wire")
+            return await self._prepare_for(self._get(f"{conversation.name}:{request.wire}", request), asked)
+
+    async def _prepare_for(self, conversation: Conversation, asked: SplitRequest) -> Turn:
         if not conversation.is_free:
             task = self._keep(self._prepare_in_order(conversation, asked))
         else:
@@ -198,8 +205,7 @@ class Conversations:
         await asyncio.wait((task,), timeout=self._options.fold_seconds)  # it goes on though nobody may wait
         if not task.done():
             raise _TooLate(task)
-        turn: Turn = task.result()
-        return turn
+        return task.result()
 
     def _read(
         self, request: HistoryRequest, known: ListReader

@@ -152,6 +152,28 @@ def test_a_folded_tool_call_is_pinned_with_its_results(handle):
         assert refold.validate(session.view(), "refold") == []
 
 
+@pytest.mark.parametrize("handle", ["#2", "#3", "#4", "#6"])
+def test_a_folded_item_is_pinned_with_the_reasoning_that_led_to_it(handle):
+    """OpenAI refuses an id whose reasoning is missing, and reasoning that leads to nothing."""
+    call = {"type": "function_call", "id": "fc_1", "call_id": "c1", "name": "look", "arguments": "{}"}
+    items = [
+        {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "one"},
+        call,
+        {"type": "function_call_output", "call_id": "c1", "output": "a lamp"},
+        {"type": "reasoning", "id": "rs_2", "summary": [], "encrypted_content": "two"},
+        {"type": "message", "id": "msg_1", "role": "assistant", "content": "Seen."},
+    ]
+    unit = items[3:] if handle == "#6" else items[:3]
+    with open_talk(policy="ripple", window=8000, ask=lambda _: SUMMARY, format="responses") as session:
+        session.say([{"role": "user", "content": "go"}, *items])
+        for number in range(8):
+            session.say([{"role": role, "content": f"{number} {WORDS}"} for role in ("user", "assistant")])
+        assert session.compact().compacted
+        assert not [item for item in session.view() if item in items]
+        session.pin(handle)
+        assert [item for item in session.view() if item in items] == unit
+
+
 def test_a_rewind_to_a_fold_shows_what_is_pinned():
     """The fold hid the message when nobody had pinned it."""
     with open_folded() as session:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
+from refold.core.compaction.guards import find_guarded
 from refold.core.log.entries import FOLDS, Entry
 from refold.core.log.remade_folds import AGAIN, KnownFold, find_hiding, remake_folds
 from refold.core.log.view import Folded, MessageRange
@@ -48,7 +49,8 @@ def edit_summary(state: SessionState, fold: str, old: str, new: str) -> SessionF
 def keep_in_view(state: SessionState, numbers: Iterable[int], draft: Draft) -> SessionFlow[None]:
     """Add marks that show messages again which are folded away: the same folds, made again around them.
 
-    A tool call comes with its results and a result with its call: a provider refuses one without the other.
+    A tool call comes with its results and a result with its call, and an item with the reasoning that led
+    to it: a provider refuses one without the other.
     """
     wanted: dict[int, Message] = {}
     for number in numbers:
@@ -117,20 +119,12 @@ def _find_ids(message: Message) -> set[str]:
 
 
 def _find_unit(state: SessionState, number: int, draft: Draft) -> SessionFlow[dict[int, Message]]:
-    """Return a message and those that hold its calls or its results, by their numbers."""
+    """Return a message and those that stay with it, such as its results and its reasoning, by number."""
     first, last = max(1, number - NEIGHBOURS), min(draft.view.said, number + NEIGHBOURS)
     items = yield from read_said(state, [MessageRange(first, last)], draft.place)
     messages = state.wire.parse(items)
-    ids = [
-        {call.id for call in message.calls} | {result.call_id for result in message.results}
-        for message in messages
-    ]
-    unit, size = {number}, 0
-    while len(unit) > size:
-        size = len(unit)
-        wanted = set().union(*(ids[member - first] for member in unit))
-        unit |= {first + place for place, own in enumerate(ids) if own & wanted}
-    return {member: messages[member - first] for member in unit}
+    unit = find_guarded(messages, (), {"pins"}, pins=(number - first,))
+    return {first + place: messages[place] for place in unit}
 
 
 def read_fold(state: SessionState, name: str) -> SessionFlow[Entry]:

@@ -273,6 +273,23 @@ def test_a_talk_that_changes_its_wire_goes_on_in_every_one(gateway, upstream, st
     assert len(sizes(store)) == 2
 
 
+def test_a_list_that_mixes_two_wires_goes_on_as_it_came(gateway, upstream, store, caplog):
+    """The caller's mistake, and for the provider to judge: no fault of the gateway's."""
+    call = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+    mixed = [
+        {"role": "user", "content": "Look."},
+        {"role": "assistant", "content": [{"type": "tool_use", "id": "t1", "name": "look", "input": {}}]},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t1", "content": "A lamp."}]},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c1", "content": "A lamp."},
+    ]
+    body = json.dumps({"model": "gpt-4o", "messages": mixed}).encode()
+    with caplog.at_level(logging.WARNING, logger="refold"):
+        reply = post(gateway, "/v1/chat/completions", body)
+    assert (reply.status, reply.header("x-refold-fold"), caplog.messages) == (200, "none", [])
+    assert (upstream.seen[-1].body, sizes(store)) == (body, {})
+
+
 def test_a_bypass_leaves_no_trace(gateway, upstream, store):
     reply = play(gateway, upstream, ClaudeCode().request(3), **{"x-refold-bypass": "1"})
     assert reply.header("x-refold-fold") == "bypassed"

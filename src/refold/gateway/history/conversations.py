@@ -91,6 +91,9 @@ class Conversations:
                 tokens = count(asked) if is_short else await self._work(count, asked)
                 return Turn(fold="none", model=split.model, tokens=tokens, named=request.hints.session)
             return await self._prepare(asked)
+        except FormatError as error:
+            row.explain(f"its messages cannot be read: {error}")
+            return self._go_on(split, history) or Turn(fold="none", model=split.model)
         except StoreError as error:
             _warn_of_store(error)
             reason = "store"

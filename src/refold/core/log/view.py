@@ -406,7 +406,7 @@ def expand_items(
         if isinstance(item, Replacement) and item.fold in folds:
             # The first own message of a change stands for all that is gone, the others for nothing.
             waiting += reversed(folds[item.fold].heads.get(item.place, ()))
-            if elsewhere:
+            if elsewhere and folds[item.fold].standing:
                 waiting += folds[item.fold].untold.get(item.place, ())
         else:
             yield item

@@ -38,6 +38,7 @@ _BYTES_PER_TOKEN: Final = 4
 _NEW: Final = "new session: shares no assistant message with any known one"
 _NEW_BY_ID: Final = "session by the client's own id: shares no assistant message with any other"
 _SHARED: Final = "known session: found in the store by the messages it shares"
+_NO_ANSWER: Final = "no session: it holds no answer of a model yet (a title, a ping, a first turn)"
 """How the session of a request was found, for people who look at its traffic."""
 
 
@@ -83,16 +84,22 @@ class Conversations:
         if request.counts:
             row.explain("it only counts tokens: no session is made for it")
             return self._go_on(split, history) or Turn(fold="none", model=split.model)
-        asked, late = SplitRequest(request, split, history), None
+        return await self._prepare_or_go_on(SplitRequest(request, split, history))
+
+    async def _prepare_or_go_on(self, asked: SplitRequest) -> Turn:
+        """Ask the conversation's session what to send; if it cannot say, go on as far as is known."""
+        request, split, history, late = asked.request, asked.split, asked.history, None
         try:
-            if not history.has_answer and not self._is_large(request, split.model):
-                row.explain("no session: it holds no answer of a model yet (a title, a ping, a first turn)")
-                count, is_short = self._calls.count_alone, len(request.body) <= _INLINE_BYTES
-                tokens = count(asked) if is_short else await self._work(count, asked)
-                return Turn(fold="none", model=split.model, tokens=tokens, named=request.hints.session)
-            return await self._prepare(asked)
+            if history.has_answer or self._is_large(request, split.model):
+                return await self._prepare(asked)
+            request.row.explain(
+                "no session: it holds no answer of a model yet (a title, a ping, a first turn)"
+            )
+            count, is_short = self._calls.count_alone, len(request.body) <= _INLINE_BYTES
+            tokens = count(asked) if is_short else await self._work(count, asked)
+            return Turn(fold="none", model=split.model, tokens=tokens, named=request.hints.session)
         except FormatError as error:
-            row.explain(f"its messages cannot be read: {error}")
+            request.row.explain(f"its messages cannot be read: {error}")
             return self._go_on(split, history) or Turn(fold="none", model=split.model)
         except StoreError as error:
             _warn_of_store(error)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import refold
 from growth import assert_linear
-from refold import Message, ToolCall
+from refold import Message, Text, ToolCall
 from refold.core.compaction.task import Task
 from refold.core.facts.page import DONE
 from refold.core.messages.file_operations import COMMON_TOOLS as VOCABULARY
@@ -291,6 +291,17 @@ class TestAgain:
         assert section(text, "Earlier memory") == ["## Goal", "Ship it."]
         assert section(text, "What failed") == ["- the build"]
         assert "Understood" not in text
+
+    def test_notes_in_front_of_an_agents_summary_are_left_out(self):
+        """Claude Code writes notes about the talk, then the summary; the notes would take all the room."""
+        notes = "".join(f"{n}. Then the parser was read, the {n}th time.\n" for n in range(400))
+        text = (
+            "This session is being continued from a previous conversation that ran out of context.\n\n"
+            f"Analysis:\n{notes}\nSummary:\n1. Primary Request and Intent:\n   Port the parser to Rust."
+        )
+        memory = Message("user", (Text(text),), source="summarization", meta={"by": "claude-code"})
+        lines = section(told([memory, user("x" * 4_000)]), "Earlier memory")
+        assert lines == ["1. Primary Request and Intent:", "   Port the parser to Rust."]
 
     @pytest.mark.slow
     def test_ten_rounds_keep_the_rule(self):

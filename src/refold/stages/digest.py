@@ -326,8 +326,10 @@ def _find_memory(messages: Sequence[Message]) -> Iterator[str]:
     """Find the lines of earlier summaries that stand under no heading of a digest."""
     for message in messages:
         if message.is_summary and message.meta.get("kind") != "ack":
-            own = False
-            for line in unwrap_summary(message).split("\n"):
+            own, text = False, unwrap_summary(message)
+            if message.meta.get("by") == "claude-code":  # its notes stand in front of it
+                text = text.partition("\nSummary:\n")[2] or text
+            for line in text.split("\n"):
                 if line.startswith("## "):
                     own = line[3:].strip() in _OWN_TITLES
                 if line.strip() and not own and line not in _SAYS_NOTHING:

@@ -170,6 +170,8 @@ def test_the_name_of_a_file_is_not_taken_for_its_text(name, tmp_path, monkeypatc
         ({"zzz": 3}, "there is no option 'zzz'; there are name, "),
         ({"model": 4}, "model=4: expected text, or none"),
         ({"policy": "refolt"}, "there is no policy 'refolt'; did you mean refold?"),
+        ({"options": {"model": "gpt-4o"}}, "options={'model': 'gpt-4o'}: expected a function, or none"),
+        ({"max_open": True}, "max_open=True: expected a whole number"),
     ],
 )
 def test_many_sessions_are_checked_before_the_first_is_opened(options, said, tmp_path):

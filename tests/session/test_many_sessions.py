@@ -21,6 +21,14 @@ def test_one_session_for_a_key_and_one_store_for_all():
         assert ann.budget().window == 8_000
 
 
+def test_options_may_say_nothing_about_a_session():
+    """A function that knows some keys alone returns None for the others."""
+    large = {"ann": {"window": "64k"}}
+    with refold.Sessions(store="memory:", window="8k", options=large.get) as sessions:
+        assert sessions.get("ann").budget().window == 64_000
+        assert sessions.get("bob").budget().window == 8_000
+
+
 def test_the_least_recently_used_are_closed_and_read_again():
     sessions = refold.Sessions(store="memory:", max_open=2)
     first = sessions.get(1)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
-from refold.arguments import check_options
+from refold.arguments import check_arguments, check_options
 from refold.calls.conversation import choose_format
 from refold.core.log.entries import AS_WRITTEN, ROOT, SYSTEM, hash_entry
 from refold.core.messages.message import Message
@@ -61,6 +61,7 @@ class Sessions:
     ('#1', True)
     """
 
+    @check_arguments
     def __init__(
         self,
         *,
@@ -78,7 +79,7 @@ class Sessions:
         on_event   called with every event of every session
         defaults   the options of every session, as for `open`
         """
-        if isinstance(max_open, bool) or not isinstance(max_open, int) or max_open < 1:
+        if max_open < 1:
             raise RefoldError(f"max_open is {max_open!r}: it must be a number from 1 on")
         check_options(open_session, defaults)
         presets.get(defaults.get("policy") or "refold")
@@ -132,7 +133,7 @@ class Sessions:
             raise RefoldError(f"{key!r} is no key of a session: use a text that is not empty, or a number")
         with self._lock:
             if place not in known:
-                options = {**self._defaults, **(self._options(key) if self._options is not None else {})}
+                options = {**self._defaults, **((self._options and self._options(key)) or {})}
                 known[place] = make(str(key), store=self.store, **options)
                 if self._on_event is not None:
                     known[place].subscribe(self._on_event)

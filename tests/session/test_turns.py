@@ -570,6 +570,23 @@ class TestObserveAndSay:
         session.observe(KeyError("x"), say=True)
         assert len(session.log(kinds=["said"])) == 3
 
+    def test_an_answer_that_cannot_be_read_is_not_lost_in_silence(self):
+        """A call may return the text alone, or the message inside the response."""
+        for answer in ("The crane.", {"role": "assistant", "content": "The crane."}):
+            session = opened()
+            session.say("What lifts?")
+            with pytest.warns(refold.RefoldWarning, match=r"no answer was found in the response: .*say\("):
+                assert session.send(lambda _messages, answer=answer: answer) is answer
+
+    def test_in_an_event_loop_it_is_said_too(self):
+        async def turn():
+            async with refold.aopen("turn", store="memory:", window="8k") as session:
+                await session.say("What lifts?")
+                with pytest.warns(refold.RefoldWarning, match="no answer was found"):
+                    await session.send(lambda _messages: "The crane.")
+
+        asyncio.run(turn())
+
     def test_every_item_of_a_responses_answer_is_appended(self):
         session = opened(format="responses")
         session.say("How are you?")

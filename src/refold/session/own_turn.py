@@ -92,7 +92,7 @@ def _may_be_refusal(answer: Any) -> bool:
     if isinstance(answer, Mapping):
         is_error = bool(answer.get("error")) and not answer.keys() & {"choices", "output"}
         return is_error or answer.get("type") in FAILED
-    return isinstance(answer, BaseException | str)
+    return isinstance(answer, BaseException) or (isinstance(answer, str) and overflow(answer) is not None)
 
 
 class _AnyOwnTurn(Generic[S]):

@@ -15,7 +15,6 @@ from refold.calls.target import TargetSize
 from refold.core.compaction.budget import Budget
 from refold.core.compaction.policy import Policy
 from refold.core.log.entries import Entry, Kind
-from refold.core.tokens.responses import read_response
 from refold.errors import StoreError
 from refold.formats.systems.file_forms import DEFAULT_FORM
 from refold.policies.knobs import Count
@@ -35,7 +34,7 @@ from refold.session.steps.background import fold_in_background
 from refold.session.steps.export import export, import_from, keep_archive
 from refold.session.steps.install_fold import Attempt
 from refold.session.steps.load import read_log
-from refold.session.steps.observe import observe
+from refold.session.steps.observe import find_said, observe
 from refold.session.steps.prepare import prepare
 from refold.session.steps.recall import OfferedWhen, answer_recall, original, recall, recall_tool
 
@@ -155,9 +154,8 @@ class Session:
         """
         observed = self._run_without_store(observe(self.state, answer))
         is_said = say and not observed.send_again and observed.fold is None
-        message = read_response(answer).message if is_said else None
-        if message is not None:
-            self.say(list(message) if isinstance(message, tuple) else message, durable=False)
+        if is_said and (message := find_said(answer)) is not None:
+            self.say(message, durable=False)
         return observed  # type: ignore[return-value]  # by its `send_again` it is one of the two
 
     @check_arguments

@@ -110,6 +110,18 @@ def observe(
     return observed if fold is None else _resume_paused(state, response, observed, fold)
 
 
+def find_said(answer: Any) -> Any:
+    """Return what an answer says, in the shape that `say` takes; None where it says nothing.
+
+    A response that nobody can read is no empty one: its words would be lost without a warning.
+    """
+    response = read_response(answer)
+    is_error = isinstance(answer, BaseException) or (isinstance(answer, Mapping) and "error" in answer)
+    if answer is not None and response == Response() and not is_error:
+        warn_caller("no answer was found in the response: append it with say(...)")
+    return list(response.message) if isinstance(response.message, tuple) else response.message
+
+
 def _has_answered(answer: Any, response: Response) -> bool:
     """True if a model has answered, so that the words need not be searched for a refusal."""
     if response.finish in {"stop", "tool_calls"} and response.completed:

@@ -115,7 +115,7 @@ def add_ask_options(parser: ArgumentParser) -> None:
         "an address (anthropic:MODEL, http://HOST/v1#MODEL, local), or a program that answers on its output"
     )
     add("--ask", metavar="WHO", help=text)
-    text = "how long an answer may take (60 for an address, 300 for a program)"
+    text = "seconds for an answer (60 for an address, 600 for local, 300 for a program)"
     add("--ask-timeout", metavar="SECONDS", type=float, help=text)
     add("--ask-window", metavar="SIZE", help="how many tokens it takes, if fewer than the window")
 

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from growth import assert_linear, count_calls, stop_hang
 from refold.core.outputs.kinds import recognise_kind
 from refold.core.outputs.line_plan import LinePlan, cut_line
+from refold.core.outputs.outcome import read_outcome
 from refold.core.outputs.rank_runs import find_run
 from refold.core.outputs.shrink import OutputPlan, shrink_output
 from refold.core.tokens.estimate import estimate
@@ -41,7 +42,7 @@ def assert_verbatim(shrunk, text):
     for line in shrunk.split("\n"):
         if line in lines or MARKER.fullmatch(line):
             continue
-        head, marker, tail = MARKER.sub("\0", line).partition("\0")
+        head, marker, tail = re.sub(f"{MARKER.pattern}|…", "\0", line).partition("\0")
         assert marker, line
         assert any(known.startswith(head) and known.endswith(tail) for known in lines), line
 
@@ -1277,3 +1278,123 @@ def test_a_row_of_a_table_comes_before_the_rule_below_its_header():
         ("QUERY PLAN", rule * 3, *("  ->  Sort  (cost=1)" for _ in range(9)), " Execution Time: 2 ms")
     )
     assert rule not in shrink(plan, 40)
+
+
+LONG = (
+    "a_tanker_that_arrives_before_the_pilot_has_left_the_other_vessel_waits_for_the_whole_distance"
+    + "_there" * 9
+)
+LONG_RUNS = {
+    "exunit": (
+        [
+            *["." * 40] * 9,
+            f"  1) test {LONG} (Harbour.ScheduleTest)",
+            "     test/schedule_test.exs:112",
+            "     Assertion with == failed",
+            "     code:  assert conn.status == 403",
+            "     left:  200",
+            "     right: 403",
+            "     stacktrace:",
+            "       test/schedule_test.exs:127: (test)",
+            *["." * 40] * 9,
+            "Finished in 1.4 seconds",
+            "58 tests, 1 failure",
+        ],
+        ("  1) test a_tanker", ".ScheduleTest)", "left:  200", "right: 403", "58 tests, 1 failure"),
+    ),
+    "mocha": (
+        [
+            *(f"    ✔ keeps case {number}" for number in range(20)),
+            f"    1) {LONG}",
+            "",
+            "  20 passing (41ms)",
+            "  1 failing",
+            "",
+            "  1) Checkout",
+            f"       {LONG}:",
+            "",
+            "      AssertionError: expected 1900 to equal 2400",
+            "      + expected - actual",
+            "",
+            "      at Context.<anonymous> (test/checkout.spec.js:88:31)",
+        ],
+        ("1) a_tanker", "expected 1900 to equal 2400", "1 failing"),
+    ),
+    "rust": (
+        [
+            *(f"test parser::tests::case_{number} ... ok" for number in range(30)),
+            f"test parser::tests::{LONG} ... FAILED",
+            "",
+            "failures:",
+            "",
+            f"---- parser::tests::{LONG} stdout ----",
+            f"thread 'parser::tests::{LONG}' panicked at src/parser.rs:412:9:",
+            "assertion `left == right` failed",
+            "  left: Span { start: 0, end: 41 }",
+            " right: Span { start: 0, end: 42 }",
+            "",
+            "test result: FAILED. 30 passed; 1 failed; 0 ignored; finished in 0.01s",
+        ],
+        ("test parser::tests::a_", "end: 41", "end: 42", "test result: FAILED. 30 passed; 1 failed"),
+    ),
+    "go": (
+        [
+            "=== RUN   TestImport",
+            *(f"=== RUN   TestImport/case_{number}" for number in range(20)),
+            "--- FAIL: TestImport (0.02s)",
+            f"    --- FAIL: TestImport/{LONG} (0.00s)",
+            '        import_test.go:141: got "DE89", want "DE90"',
+            *(f"    --- PASS: TestImport/case_{number} (0.00s)" for number in range(20)),
+            "FAIL",
+            "FAIL\texample.com/bank/importer\t0.035s",
+        ],
+        ("--- FAIL: TestImport/a_", 'got "DE89", want "DE90"', "FAIL\texample.com/bank/importer"),
+    ),
+    "maven": (
+        [
+            *["[INFO] Running com.example.PriceServiceTest"] * 9,
+            f"[ERROR] com.example.ReservationTest.{LONG} -- Time elapsed: 0.2 s <<< FAILURE!",
+            "org.opentest4j.AssertionFailedError: expected: <409> but was: <201>",
+            "\tat org.junit.jupiter.api.AssertEquals.failNotEqual(AssertEquals.java:197)",
+            f"\tat com.example.ReservationTest.{LONG}(ReservationTest.java:88)",
+            *["[INFO]"] * 9,
+            "[ERROR] Tests run: 23, Failures: 1, Errors: 0, Skipped: 0",
+            "[INFO] BUILD FAILURE",
+        ],
+        ("[ERROR] com.example.Res", "expected: <409> but was: <201>", "Tests run: 23, Failures: 1"),
+    ),
+    "pytest": (
+        [
+            *["tests/test_store.py ....................          [ 50%]"] * 9,
+            f"_______ test_{LONG} _______",
+            "    schedule.add(first)",
+            "E       AssertionError: assert 40 == 15",
+            f"FAILED tests/test_schedule.py::test_{LONG} - AssertionError: assert 40 == 15",
+            "=========== 1 failed, 40 passed in 0.92s ===========",
+        ],
+        ("FAILED tests/test_schedule.py", "assert 40 == 15", "1 failed, 40 passed"),
+    ),
+}
+
+
+@pytest.mark.parametrize(("lines", "needed"), LONG_RUNS.values(), ids=LONG_RUNS)
+def test_a_long_name_of_a_test_leaves_room_for_why_and_how_many(lines, needed):
+    text = "\n".join(lines)
+    shrunk = shrink(text, 75)
+    assert [words for words in needed if words not in shrunk] == []
+    said = read_outcome(text).line
+    assert "a_tanker_that" in said
+    assert needed[-1] in said.replace("FAIL example", "FAIL\texample")
+
+
+def test_lines_around_a_failure_are_none_of_tests_that_passed():
+    lines, _ = LONG_RUNS["go"]
+    assert "--- PASS" not in shrink("\n".join(lines), 75)
+
+
+def test_a_name_of_usual_length_is_not_cut():
+    name = "FAILED tests/test_drying.py::test_a_vessel_that_takes_the_ground_may_stay_over_low_water"
+    text = "\n".join(
+        (*["tests/test_store.py ........ [ 50%]"] * 19, name, "== 1 failed, 3 passed in 0.9s ==")
+    )
+    assert name in shrink(text, 40)

@@ -26,8 +26,10 @@ WORTH_A_CUT: Final = 1.3
 """A line this many times its limit is not cut: the marker would take what the cut saves."""
 CUT_SAVES: Final = 4 * MARKER_CHARS
 """Characters from which on what a cut saves is worth it, however long the line is."""
-LINE_SHARE: Final = 3
-"""One line takes at most a third of the room where it would push out others."""
+BRIEF_CHARS: Final = 56
+"""The same for a line that only has to be known again, as the name of a test."""
+LINE_SHARE, BRIEF_SHARE = 3, 4
+"""One line takes at most a third of the room where it would push out others; a brief one a quarter."""
 MISSES: Final = 12
 """Lines that may be too long for the rest of the room before the choice ends; bounds the work."""
 CRUMB_CHARS: Final = 12
@@ -102,6 +104,14 @@ def cut_line(line: str, max_chars: int) -> str:
     return line if tail - head <= len(marker) else line[:head] + marker + line[tail:]
 
 
+def cut_name(line: str, max_chars: int) -> str:
+    """Cut the middle of a line that is known again by its ends: a marker would be half of a short one."""
+    if len(line) <= max_chars:
+        return line
+    head, tail = max_chars * 2 // 3, len(line) - max_chars // 3 + 1
+    return f"{line[: boundary_before(line, head)]}…{line[boundary_after(line, tail) :]}"
+
+
 # -- many lines ---------------------------------------------------------------------------------------------
 
 
@@ -128,6 +138,8 @@ class LinePlan:
     cut: Cut = cut_line
     redundant: frozenset[int] = frozenset()
     """Lines that say what others say too; a gap of nothing else needs no marker."""
+    brief: frozenset[int] = frozenset()
+    """Lines that are cut shorter than others where they are very long: a name is best used whole."""
     sizes: Sequence[int] = field(init=False, repr=False)
     """Characters of each line; a plan is rendered in many sizes."""
     bare: Sequence[int] = field(init=False, repr=False)
@@ -160,7 +172,8 @@ class LinePlan:
         # What all the others leave for the longest.
         beside = max_chars - self.ends[-1] + self.longest + 1
         longest = max(SHORTEST_CUT, max_chars // LINE_SHARE, beside)
-        kept = self._choose(max_chars, longest)
+        brief = max(BRIEF_CHARS, max_chars // BRIEF_SHARE, beside)
+        kept = self._choose(max_chars, longest, brief)
         shown: list[str] = []
         at, end = 0, len(self.lines)
         while at < end:
@@ -169,7 +182,12 @@ class LinePlan:
                 stop = end if stop < 0 else stop
                 lines = self.lines[at:stop]
                 if self.longest > longest:
-                    lines = [self.cut(line, longest) if len(line) > longest else line for line in lines]
+                    lines = [
+                        cut_name(line, brief)
+                        if place in self.brief and is_worth_cutting(len(line), longest)
+                        else self.cut(line, longest)
+                        for place, line in enumerate(lines, at)
+                    ]
                 shown += lines
             else:
                 stop = kept.index(1, at + 1) - 1
@@ -183,7 +201,7 @@ class LinePlan:
         """Return the most important line alone."""
         return next((self.lines[place] for place in self.order if self.bare[place]), "")
 
-    def _choose(self, max_chars: int, longest: int) -> bytearray:
+    def _choose(self, max_chars: int, longest: int, brief: int) -> bytearray:
         """Return for each line whether it is kept, with a 1 before the first and behind the last line."""
         kept = bytearray(len(self.lines) + 2)
         kept[0] = kept[-1] = 1
@@ -194,8 +212,9 @@ class LinePlan:
                 continue
             # A line alone splits a gap in two; one that fills a gap saves its marker.
             gaps = 1 - kept[place] - kept[place + 2]
-            cost = (longest if sizes[place] > least_cut else sizes[place]) + 1 + gaps * MARKER_CHARS
-            is_crumb = misses > 0 and gaps > 0 and bare[place] < CRUMB_CHARS
+            limit = brief if place in self.brief else longest
+            cost = (limit if sizes[place] > least_cut else sizes[place]) + 1 + gaps * MARKER_CHARS
+            is_crumb = misses > 0 < gaps and bare[place] < CRUMB_CHARS and place not in self.brief
             if (cost <= room and not is_crumb) or not any_kept:
                 kept[place + 1] = any_kept = 1
                 room -= cost

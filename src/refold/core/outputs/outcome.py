@@ -14,17 +14,16 @@ from refold.core.outputs.actions import judge_action, shows_content
 from refold.core.outputs.json_outcome import STATE_KEYS, is_only_error, tell_json
 from refold.core.outputs.json_plan import JsonPlan, parse_json
 from refold.core.outputs.kinds import Kind, drop_heads, recognise_kind
-from refold.core.outputs.line_plan import count_lines
+from refold.core.outputs.line_plan import count_lines, cut_name
 from refold.core.outputs.rank_code import find_first_signature, is_numbered
 from refold.core.outputs.rank_diffs import count_changes
 from refold.core.outputs.rank_lists import BORDERS, TELL_ROWS
-from refold.core.outputs.rank_runs import drop_clock
+from refold.core.outputs.rank_runs import drop_clock, rank_failed
 from refold.core.outputs.trouble import (
     ASSERTION,
     COMMIT,
     FAILED_TEST,
     HARMLESS,
-    LISTED,
     TEST_SUMMARY,
     drop_passed,
     find_failures,
@@ -360,12 +359,12 @@ def _describe_tests(lines: Sequence[str], room: int) -> str:
         _ZERO.sub("", _MARKS.sub("", line))
         for line in (bad if bad and bad[-1] not in counts[-2:] else counts)
     ]
-    named = [line.strip(" _=") for line in lines if FAILED_TEST.match(line) and not TEST_SUMMARY.match(line)]
-    # With its path, where the run lists the failed tests at its end.
-    failed = next((name for name in named if name.startswith(LISTED)), next(iter(named), ""))
+    named = [at for at, line in enumerate(lines) if FAILED_TEST.match(line) and not TEST_SUMMARY.match(line)]
+    failed = next((lines[place].strip(" _=") for place in rank_failed(named, lines)), "")
     summary = ", ".join(dict.fromkeys(ends[-2:]))
     if len(summary) + len(failed) > room - 2:
         summary = cut_words("".join(ends[-1:]), max(room // 2, room - 2 - len(failed)))
+        failed = cut_name(failed, max(room // 3, room - 2 - len(summary)))
     return "; ".join(filter(None, (summary, failed)))
 
 

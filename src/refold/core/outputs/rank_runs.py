@@ -8,7 +8,7 @@ come last.
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain, groupby, islice
+from itertools import chain, groupby, islice, zip_longest
 from typing import Final
 
 from refold.core.outputs.line_plan import Describe, LinePlan, end_places, has_share, mix_places
@@ -211,6 +211,24 @@ def _tell_repeats(shapes: Sequence[str], new: Sequence[bool]) -> Describe:
 # -- test runs ----------------------------------------------------------------------------------------------
 
 
+_SAYS_WHERE: Final = ("code:", "assertion ", "thread '")
+"""With what a line begins that stands beside the values of an assertion."""
+
+
+def rank_failed(failed: Sequence[int], plain: Sequence[str]) -> list[int]:
+    """Rank lines that name failed tests: a list at the end, then tests, then those of which a part failed."""
+    # A list at the end gives path and reason; read upwards it stands beside the summary.
+    listed = [place for place in reversed(failed) if plain[place].startswith(LISTED)]
+    # In go a test fails with its subtest, of which the name begins with its own.
+    names = {place: plain[place].partition("--- FAIL: ")[2].partition(" (")[0] for place in failed}
+    inner = [
+        at
+        for at, below in zip_longest(failed, failed[1:], fillvalue=-1)
+        if not names[at] or not names.get(below, "").startswith(f"{names[at]}/")
+    ]
+    return list(dict.fromkeys((*listed, *inner, *failed)))
+
+
 def rank_tests(lines: Sequence[str]) -> LinePlan:
     """Rank the lines of a test run."""
     plain = [plain_line(line).rstrip() for line in lines]
@@ -220,26 +238,32 @@ def rank_tests(lines: Sequence[str]) -> LinePlan:
     summaries = [place for place in every if TEST_SUMMARY.match(plain[place])]
     # The packages that passed come last.
     summaries = [place for place in summaries if not passed[place]] or summaries
-    failed = [place for place in every if not passed[place] and FAILED_TEST.match(plain[place])]
-    # A list at the end gives path and reason; read upwards it stands beside the summary.
-    listed = [place for place in reversed(failed) if plain[place].startswith(LISTED)]
-    failed = list(dict.fromkeys((*listed, *failed)))
+    failed = rank_failed([at for at in every if not passed[at] and FAILED_TEST.match(plain[at])], plain)
     traces = find_traces(plain)
     asserted = [place for place in every if ASSERTION.match(plain[place])]
     # What came out says more than the line of code that was run.
-    asserted.sort(key=lambda place: not plain[place].startswith("E "))
+    asserted.sort(key=lambda at: (not plain[at].startswith("E "), plain[at].lstrip().startswith(_SAYS_WHERE)))
     found = [*(trace.message for trace in traces), *asserted]
     known = {*failed, *found}
     other = [place for place in find_failures(plain) if not passed[place] and place not in known]
+    around = (place for place in _around(sorted(found or other), len(lines)) if not passed[place])
     streams = (
         (3, failed),
         (4, found),
         (3, chain.from_iterable(_rank_traces((trace,)) for trace in traces)),
-        (1, [*other, *_around(sorted(found or other), len(lines))]),
+        (1, [*other, *around]),
         (1, summaries[::-1]),
     )
-    # Which test failed says more than how many did.
-    first = (*failed[:1], *summaries[-1:], *found[:1], *mix_places(lines, streams))
+    # Which test failed and why says more than how many did; where they are listed, the reason is beside it.
+    reason = [at for at in found[:2] if at in {found[0], found[0] + 1}]
+    is_listed = bool(failed) and plain[failed[0]].startswith(LISTED)
+    first = (
+        *failed[:1],
+        *([] if is_listed else reason),
+        *summaries[-1:],
+        *reason,
+        *mix_places(lines, streams),
+    )
     ends = (place for place in end_places(len(lines), 1, 3) if not passed[place] and new[place])
 
     def describe(start: int, stop: int) -> str:
@@ -248,4 +272,5 @@ def rank_tests(lines: Sequence[str]) -> LinePlan:
 
     # A run that was cut off tells by its last lines how far it came.
     rest = every if summaries else end_places(len(lines))
-    return LinePlan(lines, list(dict.fromkeys((*first, *ends, *rest))), describe)
+    brief = frozenset((*failed, *summaries, *(at for at in asserted if "' panicked at" in plain[at])))
+    return LinePlan(lines, list(dict.fromkeys((*first, *ends, *rest))), describe, brief=brief)

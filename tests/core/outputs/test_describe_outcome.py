@@ -916,3 +916,60 @@ class TestFieldsOfAResult:
     def test_other_results_are_told_by_their_text(self, content):
         found = ToolResult("a", content)
         assert read_result(found) == found.text
+
+
+STATES = {
+    "a deployment": (
+        {"data": {"deployment": {"id": "dep_81", "project": "web", "url": "a.example", "state": "ERROR"}}},
+        "data deployment ERROR dep_81 web",
+    ),
+    "an order": (
+        {"order": {"order_id": "#W48", "user_id": "ava_20", "size": 4, "status": "delivered"}},
+        "order status delivered, order_id #W48, user_id ava_20, size 4",
+    ),
+    "a pod": (
+        {
+            "kind": "Pod",
+            "status": {
+                "phase": "Running",
+                "containerStatuses": [
+                    {"name": "web", "restartCount": 14, "state": {"waiting": {"reason": "CrashLoopBackOff"}}}
+                ],
+            },
+        },
+        "status Running containerStatuses 1 failed (web state waiting CrashLoopBackOff), web, kind Pod",
+    ),
+    "parts": (
+        {
+            "spec": {"path": "deploy"},
+            "status": {"sync": {"status": "OutOfSync"}, "health": {"level": "Degraded"}},
+        },
+        "status sync OutOfSync health Degraded, spec deploy",
+    ),
+    "a run": (
+        {"id": 9, "event": "push", "status": "completed", "conclusion": "failure"},
+        "status completed, conclusion failure, id 9, event push",
+    ),
+    "jobs": (
+        {"jobs": [{"name": "lint", "conclusion": "success"}, {"name": "test", "conclusion": "failure"}]},
+        "jobs 1 failed (test failure), lint, test",
+    ),
+    "a notebook": (
+        {"cell": 4, "outputs": [{"output_type": "error", "ename": "KeyError", "evalue": "'a'"}]},
+        "outputs 1 failed (KeyError 'a'), KeyError, cell 4",
+    ),
+    "objects of Kubernetes": (
+        {"items": [{"metadata": {"name": f"web-{number}"}, "spec": {}} for number in range(2)]},
+        "items web-0, web-1",
+    ),
+    "titles that speak of errors": (
+        [{"title": "KeyError in pandas", "url": "u"}],
+        "1 item: KeyError in pandas",
+    ),
+    "names that end like states": ([{"id": "W1", "ebook": False}], "1 item: W1"),
+}
+
+
+@pytest.mark.parametrize(("data", "said"), STATES.values(), ids=STATES)
+def test_data_tell_first_how_something_is(data, said):
+    assert read_outcome(json.dumps(data)).line == said

@@ -1398,3 +1398,13 @@ def test_a_name_of_usual_length_is_not_cut():
         (*["tests/test_store.py ........ [ 50%]"] * 19, name, "== 1 failed, 3 passed in 0.9s ==")
     )
     assert name in shrink(text, 40)
+
+
+def test_data_in_little_room_show_what_failed_and_no_empty_object():
+    waiting = {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 5m0s"}}
+    status = {"phase": "Running", "containerStatuses": [{"name": "web", "ready": False, "state": waiting}]}
+    labels = {f"label{number}": "value" for number in range(9)}
+    pod = {"kind": "Pod", "metadata": {"name": "web-7d", "labels": labels}, "status": status}
+    assert "CrashLoopBackOff" in shrink(json.dumps(pod), 60)
+    order = {"order": {"id": "W1", "status": "delivered", "lines": [labels] * 9}}
+    assert "delivered" in shrink(json.dumps({"data": order}), 30)

@@ -13,16 +13,20 @@ from refold.core.outputs.json_plan import (
     Number,
     find_names,
     has_named,
+    has_trouble,
     is_set,
     is_text,
     rank_keys,
+    tells_failure,
     write_scalar,
 )
 from refold.patterns import read_pattern
 
-STATE_KEYS: Final = frozenset({"error", "errors", "status", "state", "success", "ok"})
+STATE_KEYS: Final = frozenset({"error", "errors", "status", "state", "success", "ok", "phase", "conclusion"})
 """Keys, and flags, that say whether something is settled."""
-WHY_KEYS: Final = ERROR_KEYS | {"reason", "message", "msg", "detail", "status", "state"}
+_STATE_ENDS: Final = ("status", "statuses", "state", "ename")
+"""Ends of the keys under which an object says how it is."""
+WHY_KEYS: Final = STATE_KEYS - {"success", "ok"} | {"reason", "message", "msg", "detail", "ename", "evalue"}
 """Keys that say why one of several was not done."""
 _FAILED: Final = re.compile(r"fail|error|reject|declin|denied|refus|not[_ ]", re.IGNORECASE)
 """With what a state begins that says that something was not done."""
@@ -49,11 +53,16 @@ def tell_json(value: Any, max_chars: int, known: str, leave_out: Callable[[str],
     """
     if isinstance(value, list):
         return ": ".join(filter(None, (_count_items(value), _tell_list(value, leave_out))))
+    inner = next(iter(value.values()), None)
+    if len(value) == 1 and isinstance(inner, dict) and not _holds_named(inner):
+        key = _tell_value(next(iter(value)), leave_out)
+        return f"{key} {tell_json(inner, max_chars - len(key) - 1, known, leave_out)}"
     pieces: list[str] = []
     left = max_chars
     ranks = rank_keys(value)
     # The state comes first, where nothing cuts it off.
-    order = sorted(value, key=lambda key: -1 if key.lower() in STATE_KEYS else ranks[key])
+    ranks |= {key: -1 for key in value if has_trouble(value[key])}
+    order = sorted(value, key=lambda key: -2 if key.lower() in STATE_KEYS else ranks[key])
     for key in order:
         item = value[key]
         if left <= 0:
@@ -105,9 +114,10 @@ def _tell_value(value: Any, leave_out: Callable[[str], object]) -> str:
             return " ".join(
                 filter(None, (_tell_value(part, leave_out) for part in next(iter(value.items()))))
             )
-        if has_named(value):
+        if _holds_named(value):
             return _join_names([_tell_value(key, leave_out) for key in islice(value, MOST_NAMES)], len(value))
-        order = sorted(value, key=lambda key: not key.lower().endswith(tuple(ERROR_KEYS)))
+        firsts = STATE_KEYS if len(value) > MOST_INNER else ()
+        order = sorted(value, key=lambda key: ("error" not in key.lower(), key.lower() not in firsts))
         shown = ((key, value[key], _tell_field(key, value[key], leave_out)) for key in order)
         # A text tells by itself what it is; a number does not.
         words = (
@@ -137,6 +147,11 @@ def _tell_list(values: list[Any], leave_out: Callable[[str], object]) -> str:
     return ", ".join(filter(None, (f"{len(failed)} failed ({why})", names)))
 
 
+def _holds_named(value: Mapping[str, Any]) -> bool:
+    """True if an object holds others that are alike, under their names; else they are its parts."""
+    return has_named(value) and (not any(value.values()) or bool(set.intersection(*map(set, value.values()))))
+
+
 def _count_items(values: list[Any]) -> str:
     return f"{len(values)} item{'' if len(values) == 1 else 's'}"
 
@@ -146,10 +161,15 @@ def _join_names(names: Sequence[str], count: int) -> str:
     return shown + (f" and {count - len(names)} more" if shown and count > len(names) else "")
 
 
-def _has_failed(item: Mapping[str, Any]) -> bool:
-    """True if a state of an object says that it was not done."""
-    states = [(key.lower(), value) for key, value in item.items() if key.lower() in STATE_KEYS]
+def _has_failed(item: Any, *, is_state: bool = False) -> bool:
+    """True if a state of an object says that it was not done; `is_state`: it is part of one."""
+    if isinstance(item, list):
+        return any(_has_failed(each, is_state=is_state) for each in item)
+    if not isinstance(item, dict):
+        return item is False or (is_text(item) and bool(_FAILED.match(item) or tells_failure(item)))
+    firsts = STATE_KEYS | {"reason"} if is_state else STATE_KEYS
     return any(
-        is_set(value) if key in ERROR_KEYS else value is False or (is_text(value) and _FAILED.match(value))
-        for key, value in states
+        is_set(value) if key in ERROR_KEYS else _has_failed(value, is_state=True)
+        for key, value in ((key.lower(), value) for key, value in item.items())
+        if key in firsts or key.endswith(_STATE_ENDS) or (is_state and isinstance(value, dict))
     )

@@ -5,6 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import accumulate, chain, islice
 from typing import Any, Final, NamedTuple
 
@@ -25,6 +26,8 @@ MOST_TROUBLE: Final = 3
 """Items with trouble that come before the first ones of a list."""
 MOST_ODD: Final = 3
 """Items that differ from the others of a list and come right behind its first and its last one."""
+MOST_SEARCHED: Final = 100
+"""Items of a list inside an object that are searched for trouble; bounds the work."""
 RARE_SHARE: Final = 8
 """A value is rare if at most one of so many items has it."""
 LEAST_ALIKE: Final = 4
@@ -34,6 +37,7 @@ LEAST_ITEM: Final = 80
 FIRST_KEYS: Final = frozenset(
     {
         *("error", "errors", "message", "msg", "detail", "details", "reason", "status", "state", "code"),
+        *("phase", "conclusion", "ename", "evalue"),
         *("id", "name", "title", "type", "path", "file", "url", "result", "exit_code", "stderr"),
     }
 )
@@ -43,6 +47,8 @@ NAME_ENDS: Final = ("id", "name", "number", "title", "code", "key", "path", "url
 """Ends of the keys under which an object has its name."""
 NAME: Final = re.compile(r"(?:^|_|[a-z](?=[A-Z]))(?i:id|name|number|title)$")
 """A key under which an object has its own name, or that of what it is about."""
+ABOUT: Final = "metadata"
+"""The key under which objects of Kubernetes have their names."""
 MOST_NAMES: Final = 6
 """Names of a list that are told; a number stands for the others."""
 MOST_LEFT: Final = 3 * MOST_NAMES
@@ -137,7 +143,7 @@ class JsonPlan:
         """Read what the choice among the keys of an object needs to know in any room."""
         odd, same = (kinds.get(id(value), frozenset()) for kinds in (self.odd, self.same))
         ranks = rank_keys(value)
-        odd |= {key for key, item in value.items() if id(item) in self.odd}
+        odd |= {key for key, item in value.items() if id(item) in self.odd or has_trouble(item)}
         keys = sorted(
             value, key=lambda key: ((key not in odd) + (ranks[key] > 0) + 2 * (key in same), ranks[key])
         )
@@ -155,7 +161,7 @@ class JsonPlan:
         keys, ranks, sizes, least = fields
         kept: list[str] = []
         free = room - 2
-        may_be_empty = depth > 0 and has_named(value)  # the marker names the keys
+        may_be_empty = depth > 0 and len(value) > 1 and has_named(value)  # the marker names the keys
         for key in keys:
             cost = len(key) + 5 + self._gap(depth + 1) + least[key]
             if free >= cost or not (kept or may_be_empty):
@@ -212,7 +218,7 @@ class JsonPlan:
         """Return the characters for each item that is kept: trouble, both ends, odd ones, then the first."""
         kept: dict[int, int] = {}
         free, gap = room - 2, self._gap(depth + 1) + 1
-        trouble = (place for place, item in enumerate(value) if _has_trouble(item))
+        trouble = (place for place, item in enumerate(value) if has_trouble(item))
         texts = value if self._size(value) > room and all(map(is_text, value)) else ()
         plan = self.plan_text("\n".join(plain_line(text.replace("\n", " ")) for text in texts))
         order = islice(plan.order, MOST_TROUBLE) if isinstance(plan, LinePlan) else ()
@@ -279,7 +285,7 @@ def rank_keys(value: Mapping[str, Any]) -> dict[str, int]:
     for key, item in value.items():
         is_moment = isinstance(item, str) and _MOMENT.match(item)
         is_last = is_moment or (isinstance(item, dict) and not has_named(item))
-        is_first = key == name or key.lower() in FIRST_KEYS or (holds_named and _has_trouble(item))
+        is_first = key == name or key.lower() in FIRST_KEYS or (holds_named and has_trouble(item))
         ranks[key] = 0 if is_first else 1 + bool(is_last)
     return ranks
 
@@ -293,6 +299,8 @@ def find_names(items: Sequence[dict[str, Any]]) -> list[str]:
     }
     named = [key for key, column in columns.items() if 2 * len(set(column)) >= len(items)]
     key = next((key for key in named if key.lower().endswith(NAME_ENDS)), next(iter(named), None))
+    if key is None and items and all(isinstance(item.get(ABOUT), dict) for item in items):
+        return find_names([item[ABOUT] for item in items])
     return [] if key is None else list(dict.fromkeys(columns[key]))
 
 
@@ -356,14 +364,24 @@ def _compare_objects(items: Sequence[dict[str, Any]]) -> tuple[Keys, Keys]:
     return odd, dict.fromkeys(map(id, items), shared) if shared else {}
 
 
-def _has_trouble(item: Any) -> bool:
-    """True if a field of an object tells of trouble."""
+def has_trouble(item: Any) -> bool:
+    """True if a field of an object, or of one of the first inside it, tells of trouble."""
+    if isinstance(item, list):
+        return any(map(has_trouble, item[:MOST_SEARCHED]))
     return isinstance(item, dict) and any(
         is_set(value)
         if key.lower() in ERROR_KEYS
-        else is_text(value) and key.lower() in FIRST_KEYS and is_failure(value[:200].upper())
+        else (key.lower() in FIRST_KEYS and tells_failure(value[:200]))
+        if is_text(value)
+        else has_trouble(value)
         for key, value in item.items()
     )
+
+
+@lru_cache(maxsize=4096)
+def tells_failure(text: str) -> bool:
+    """True if a word or two tell of a failure, in letters of any size: `failed`, `CrashLoopBackOff`."""
+    return is_failure(text) or is_failure(text.upper())
 
 
 def is_set(value: Any) -> bool:

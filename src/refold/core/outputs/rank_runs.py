@@ -8,7 +8,7 @@ come last.
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain, groupby, islice, zip_longest
+from itertools import chain, groupby, islice, pairwise
 from typing import Final
 
 from refold.core.outputs.line_plan import Describe, LinePlan, end_places, has_share, mix_places
@@ -221,12 +221,8 @@ def rank_failed(failed: Sequence[int], plain: Sequence[str]) -> list[int]:
     listed = [place for place in reversed(failed) if plain[place].startswith(LISTED)]
     # In go a test fails with its subtest, of which the name begins with its own.
     names = {place: plain[place].partition("--- FAIL: ")[2].partition(" (")[0] for place in failed}
-    inner = [
-        at
-        for at, below in zip_longest(failed, failed[1:], fillvalue=-1)
-        if not names[at] or not names.get(below, "").startswith(f"{names[at]}/")
-    ]
-    return list(dict.fromkeys((*listed, *inner, *failed)))
+    outer = {at for at, below in pairwise(failed) if names[at] and names[below].startswith(f"{names[at]}/")}
+    return list(dict.fromkeys((*listed, *(at for at in failed if at not in outer), *failed)))
 
 
 def rank_tests(lines: Sequence[str]) -> LinePlan:

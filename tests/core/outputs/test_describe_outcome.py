@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from growth import assert_linear, stop_hang
 from refold import Opaque, Text, ToolResult
 from refold.core.outputs.outcome import ActionOutcome, cut_result, read_outcome, read_result
+from refold.core.outputs.shrink import shrink_output
 from refold.core.outputs.trouble import (
     PASSED_TEST,
     STRONG,
@@ -306,7 +307,7 @@ class TestOutcome:
                 {"data": {"cancel": {"order": None, "userErrors": [{"message": "late"}]}}},
                 "failed: data cancel userErrors late",
             ),
-            ({"data": {"cancel": {"id": "W1"}}}, "data cancel W1"),
+            ({"data": {"cancel": {"id": "W1"}}}, "data cancel id W1"),
         ],
     )
     def test_one_of_several_that_failed_is_told(self, data, said):
@@ -921,7 +922,7 @@ class TestFieldsOfAResult:
 STATES = {
     "a deployment": (
         {"data": {"deployment": {"id": "dep_81", "project": "web", "url": "a.example", "state": "ERROR"}}},
-        "data deployment ERROR dep_81 web",
+        "data deployment state ERROR, id dep_81, url a.example, project web",
     ),
     "an order": (
         {"order": {"order_id": "#W48", "user_id": "ava_20", "size": 4, "status": "delivered"}},
@@ -973,3 +974,45 @@ STATES = {
 @pytest.mark.parametrize(("data", "said"), STATES.values(), ids=STATES)
 def test_data_tell_first_how_something_is(data, said):
     assert read_outcome(json.dumps(data)).line == said
+
+
+TOP = """\
+top - 08:31:11 up 41 days,  1 user,  load average: 8.11, 7.90, 6.01
+Tasks: 211 total,   3 running, 208 sleeping,   0 stopped,   0 zombie
+
+    PID USER      PR  NI    RES S  %CPU  %MEM     TIME+ COMMAND
+  48122 catalog   20   0   3.1g R 311.2  39.8  91:22.10 marc-import
+   1182 postgres  20   0 101204 S   4.1   1.2  12:01.11 postgres
+      2 root      20   0      0 S   0.0   0.0   0:00.11 kthreadd"""
+PROFILE = """\
+File: gateway
+Duration: 30.11s, Total samples = 41.62s (138.22%)
+      flat  flat%   sum%        cum   cum%
+    11.20s 26.91% 26.91%     12.02s 28.88%  encoding/json.checkValid
+     7.31s 17.56% 44.47%     19.90s 47.81%  encoding/json.(*decodeState).object
+     0.75s  1.80% 81.45%      0.75s  1.80%  aeshashbody"""
+RECORDS = (
+    "-[ RECORD 1 ]-+----\npid   | 48122\nstate | idle\n-[ RECORD 2 ]-+----\npid   | 48190\nstate | active"
+)
+EPOCHS = "Using device cuda\nepoch loss acc val_loss val_acc\n" + "\n".join(
+    f"{number} 0.9{number} 0.5{number} 0.8{number} 0.4{number}" for number in range(9)
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (TOP, "3 rows of PID USER PR NI RES S %CPU %MEM TIME+ COMMAND: 48122 catalog 20 0 3.1g R 311.2"),
+        (PROFILE, "3 rows of flat flat% sum% cum cum%: 11.20s 26.91% 26.91% 12.02s 28.88% encoding/json"),
+        (RECORDS, "2 records: pid 48122; state idle; pid 48190; state active"),
+        (EPOCHS, "11 lines: 8 0.98 0.58 0.88 0.48"),
+    ],
+    ids=["top", "pprof", "psql -x", "rows that are counted"],
+)
+def test_a_table_behind_other_lines_is_told_by_its_first_row(text, said):
+    assert read_outcome(text, 130).line.startswith(said)
+
+
+def test_the_first_row_behind_other_lines_stays_in_little_room():
+    assert "marc-import" in shrink_output(TOP, 40, lambda text: len(text) // 4)
+    assert "checkValid" in shrink_output(PROFILE, 40, lambda text: len(text) // 4)

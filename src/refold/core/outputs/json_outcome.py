@@ -61,7 +61,7 @@ def tell_json(value: Any, max_chars: int, known: str, leave_out: Callable[[str],
     left = max_chars
     ranks = rank_keys(value)
     # The state comes first, where nothing cuts it off.
-    ranks |= {key: -1 for key in value if has_trouble(value[key])}
+    ranks |= {key: -1 for key in value if key.lower().startswith("error") or has_trouble(value[key])}
     order = sorted(value, key=lambda key: -2 if key.lower() in STATE_KEYS else ranks[key])
     for key in order:
         item = value[key]
@@ -110,10 +110,6 @@ def _tell_value(value: Any, leave_out: Callable[[str], object]) -> str:
     if isinstance(value, list):
         return _tell_list(value, leave_out)
     if isinstance(value, dict):
-        if len(value) == 1 and has_named(value):
-            return " ".join(
-                filter(None, (_tell_value(part, leave_out) for part in next(iter(value.items()))))
-            )
         if _holds_named(value):
             return _join_names([_tell_value(key, leave_out) for key in islice(value, MOST_NAMES)], len(value))
         firsts = STATE_KEYS if len(value) > MOST_INNER else ()
@@ -121,9 +117,9 @@ def _tell_value(value: Any, leave_out: Callable[[str], object]) -> str:
         shown = ((key, value[key], _tell_field(key, value[key], leave_out)) for key in order)
         # A text tells by itself what it is; a number does not.
         words = (
-            text if is_text(item) else f"{_tell_value(key, leave_out)} {text}"
+            text if is_text(item) else f"{_tell_value(key, leave_out)} {text}".rstrip()
             for key, item, text in shown
-            if text
+            if text or (item == {} and len(value) == 1)
         )
         return " ".join(islice(words, MOST_INNER))
     text = "" if value is None else value if isinstance(value, str) else write_scalar(value)
@@ -148,8 +144,9 @@ def _tell_list(values: list[Any], leave_out: Callable[[str], object]) -> str:
 
 
 def _holds_named(value: Mapping[str, Any]) -> bool:
-    """True if an object holds others that are alike, under their names; else they are its parts."""
-    return has_named(value) and (not any(value.values()) or bool(set.intersection(*map(set, value.values()))))
+    """True if an object holds several that are alike, under their names; else they are its parts."""
+    are_alike = len(value) != 1 and has_named(value)
+    return are_alike and (not any(value.values()) or bool(set.intersection(*map(set, value.values()))))
 
 
 def _count_items(values: list[Any]) -> str:

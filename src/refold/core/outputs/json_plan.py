@@ -26,8 +26,6 @@ MOST_TROUBLE: Final = 3
 """Items with trouble that come before the first ones of a list."""
 MOST_ODD: Final = 3
 """Items that differ from the others of a list and come right behind its first and its last one."""
-MOST_SEARCHED: Final = 100
-"""Items of a list inside an object that are searched for trouble; bounds the work."""
 RARE_SHARE: Final = 8
 """A value is rare if at most one of so many items has it."""
 LEAST_ALIKE: Final = 4
@@ -47,8 +45,6 @@ NAME_ENDS: Final = ("id", "name", "number", "title", "code", "key", "path", "url
 """Ends of the keys under which an object has its name."""
 NAME: Final = re.compile(r"(?:^|_|[a-z](?=[A-Z]))(?i:id|name|number|title)$")
 """A key under which an object has its own name, or that of what it is about."""
-ABOUT: Final = "metadata"
-"""The key under which objects of Kubernetes have their names."""
 MOST_NAMES: Final = 6
 """Names of a list that are told; a number stands for the others."""
 MOST_LEFT: Final = 3 * MOST_NAMES
@@ -299,8 +295,8 @@ def find_names(items: Sequence[dict[str, Any]]) -> list[str]:
     }
     named = [key for key, column in columns.items() if 2 * len(set(column)) >= len(items)]
     key = next((key for key in named if key.lower().endswith(NAME_ENDS)), next(iter(named), None))
-    if key is None and items and all(isinstance(item.get(ABOUT), dict) for item in items):
-        return find_names([item[ABOUT] for item in items])
+    if key is None and items and all(isinstance(item.get("metadata"), dict) for item in items):
+        return find_names([item["metadata"] for item in items])  # Kubernetes
     return [] if key is None else list(dict.fromkeys(columns[key]))
 
 
@@ -367,7 +363,7 @@ def _compare_objects(items: Sequence[dict[str, Any]]) -> tuple[Keys, Keys]:
 def has_trouble(item: Any) -> bool:
     """True if a field of an object, or of one of the first inside it, tells of trouble."""
     if isinstance(item, list):
-        return any(map(has_trouble, item[:MOST_SEARCHED]))
+        return any(map(has_trouble, item[:100]))
     return isinstance(item, dict) and any(
         is_set(value)
         if key.lower() in ERROR_KEYS

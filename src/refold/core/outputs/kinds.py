@@ -10,6 +10,7 @@ from refold.core.outputs.line_plan import LinePlan, Plan, has_share
 from refold.core.outputs.rank_code import is_code, is_numbered, is_prose, rank_code, rank_prose, split_number
 from refold.core.outputs.rank_diffs import is_diff, rank_diff
 from refold.core.outputs.rank_lists import (
+    find_header,
     is_listing,
     is_search,
     is_table,
@@ -64,7 +65,7 @@ def recognise_kind(lines: Sequence[str]) -> Kind:
     sample = lines if len(lines) <= 2 * SAMPLE else [*lines[:SAMPLE], *lines[-SAMPLE:]]
     plain = [plain_line(line) for line in sample if line.strip()] or [""]
     numbered = is_numbered(plain)
-    tests: tuple[tuple[Kind, Callable[[Sequence[str]], bool]], ...] = (
+    tests: tuple[tuple[Kind, Callable[[Sequence[str]], object]], ...] = (
         ("diff", is_diff),
         ("code", lambda _: numbered),
         ("tests", is_test_run),
@@ -75,6 +76,7 @@ def recognise_kind(lines: Sequence[str]) -> Kind:
         ("json lines", lambda _found: is_json_lines(sample)),
         ("table", is_table),
         ("log", is_log),
+        ("table", find_header),
         ("log", is_status),
         ("listing", is_listing),
         ("code", lambda found: is_code(found) and not has_report(lines)),

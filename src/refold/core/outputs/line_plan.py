@@ -173,6 +173,7 @@ class LinePlan:
         beside = max_chars - self.ends[-1] + self.longest + 1
         longest = max(SHORTEST_CUT, max_chars // LINE_SHARE, beside)
         brief = max(BRIEF_CHARS, max_chars // BRIEF_SHARE, beside)
+        names = {place for place in self.brief if is_worth_cutting(self.sizes[place], longest)}
         kept = self._choose(max_chars, longest, brief)
         shown: list[str] = []
         at, end = 0, len(self.lines)
@@ -183,9 +184,7 @@ class LinePlan:
                 lines = self.lines[at:stop]
                 if self.longest > longest:
                     lines = [
-                        cut_name(line, brief)
-                        if place in self.brief and is_worth_cutting(len(line), longest)
-                        else self.cut(line, longest)
+                        cut_name(line, brief) if place in names else self.cut(line, longest)
                         for place, line in enumerate(lines, at)
                     ]
                 shown += lines

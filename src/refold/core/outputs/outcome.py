@@ -207,11 +207,8 @@ def _is_refused(plan: JsonPlan | None, said: str, printed: _Printed, action: str
     if plan:
         texts = list(plan.value.values()) if isinstance(plan.value, dict) else []
         says_so = len(texts) == 1 and isinstance(texts[0], str) and is_denial(texts[0])
-        return (
-            says_so
-            or is_only_error(plan.value)
-            or (is_change and _tells_refusal(_REFUSED_DATA, said, action))
-        )
+        is_refused = is_change and _tells_refusal(_REFUSED_DATA, said, action)
+        return says_so or is_only_error(plan.value) or is_refused
     lines, trouble = printed.lines, printed.trouble
     if printed.kind not in _RUNS | {"prose"}:
         return False
@@ -340,6 +337,10 @@ def _tell_several(lines: Sequence[str], kind: Kind, trouble: str, room: int) -> 
     files = [" ".join(line.replace(":", " ", 1).split()) for line in lines if is_status and line[0] == "\t"]
     if files:
         return f"{len(files)} file{'s' * (len(files) > 1)}: {', '.join(files)}"
+    if lines[0].startswith("-[ RECORD 1"):  # psql -x
+        fields = [line.replace("|", " ", 1) for line in lines if not line.startswith("-[ RECORD")]
+        number = len(lines) - len(fields)
+        return f"{number} record{'s' * (number > 1)}: {'; '.join(' '.join(line.split()) for line in fields)}"
     if not trouble and len(lines) * MARK_CHARS <= room:
         is_short = kind in _WHOLE or (kind == "code" and not is_numbered(lines))
         if is_short and not any(line.startswith("[... ") for line in lines):
@@ -355,10 +356,8 @@ def _describe_tests(lines: Sequence[str], room: int) -> str:
     counts = [line for line in lines if TEST_SUMMARY.match(line)]
     bad = [counts[place] for place in find_failures(counts)]
     # Of several runs one may have failed that is not among the last.
-    ends = [
-        _ZERO.sub("", _MARKS.sub("", line))
-        for line in (bad if bad and bad[-1] not in counts[-2:] else counts)
-    ]
+    counts = bad if bad and bad[-1] not in counts[-2:] else counts
+    ends = [_ZERO.sub("", _MARKS.sub("", line)) for line in counts]
     named = [at for at, line in enumerate(lines) if FAILED_TEST.match(line) and not TEST_SUMMARY.match(line)]
     failed = next((lines[place].strip(" _=") for place in rank_failed(named, lines)), "")
     summary = ", ".join(dict.fromkeys(ends[-2:]))

@@ -7,7 +7,7 @@ from itertools import accumulate, pairwise, takewhile, zip_longest
 from typing import Final
 
 from refold.core.outputs.line_plan import Describe, LinePlan, end_places, has_share
-from refold.core.outputs.trouble import find_failures, is_failure, plain_line
+from refold.core.outputs.trouble import READ_CHARS, find_failures, is_failure, plain_line
 from refold.patterns import read_pattern
 
 MOST_GROUPS: Final = 3
@@ -173,6 +173,8 @@ STATE_SHARE, ODD_SHARE = 0.6, 0.25
 """Share of the rows that have the usual word of a column of states, and of those that may have others."""
 LEAST_USUAL: Final = 3
 """Rows from which on a state is the usual one: of two customers none is odd."""
+HEADER_LINES, LEAST_TITLES = 14, 5
+"""Lines in which a header is looked for behind others, and the fields that it has at least."""
 STATE_FIELDS: Final = 12
 """Fields from the left in which states are looked for."""
 
@@ -200,6 +202,22 @@ def is_table(lines: Sequence[str]) -> bool:
     return columns[0] == 0 and shown[0].count(" ") >= 3 and min(columns[1:-1]) >= 2
 
 
+def find_header(lines: Sequence[str]) -> int:
+    """Return the place of a header with numbers below it, behind other lines, as in `top`; 0 for none."""
+    words = [line[:READ_CHARS].split() for line in lines[: 2 * HEADER_LINES]]
+    for at, titles in enumerate(words[1:HEADER_LINES], 1):
+        rows = [row for row in words[at + 1 :] if row]
+        if len(titles) < LEAST_TITLES or len(rows) < 2 or any(map(_NUMBER.fullmatch, titles)):
+            continue
+        numbers = [sum(map(bool, map(_NUMBER.fullmatch, row))) for row in rows]
+        counts = [int(row[0]) for row in rows if row[0].isdecimal()]
+        # Rows that are counted tell how something went on: the last of them says most.
+        is_counted = len(counts) == len(rows) and counts == sorted(counts)
+        if min(map(len, rows)) >= len(titles) <= 2 * min(numbers) and not is_counted:
+            return at
+    return 0
+
+
 def _is_rule(line: str) -> bool:
     """True if a line only separates rows."""
     return not line[-1:].isalnum() and _RULE.fullmatch(line) is not None
@@ -216,14 +234,9 @@ def find_odd_rows(rows: Sequence[str]) -> list[int]:
         usual, number = Counter(words.values()).most_common(1)[0]
         others = [place for place, word in words.items() if word != usual]
         is_state = _is_part(usual) or (any(map(str.isalpha, usual)) and not _NUMBER.fullmatch(usual))
-        if (
-            is_state
-            and number >= max(LEAST_USUAL, STATE_SHARE * len(rows))
-            and 0 < len(others) <= max(1, ODD_SHARE * len(rows))
-        ):
-            odd.update(
-                place for place in others if _is_part(words[place]) or not _NUMBER.fullmatch(words[place])
-            )
+        is_usual = number >= max(LEAST_USUAL, STATE_SHARE * len(rows))
+        if is_state and is_usual and 0 < len(others) <= max(1, ODD_SHARE * len(rows)):
+            odd |= {at for at in others if _is_part(words[at]) or not _NUMBER.fullmatch(words[at])}
     return sorted(odd)
 
 
@@ -235,7 +248,7 @@ def _is_part(word: str) -> bool:
 
 def tell_table(lines: Sequence[str], max_chars: int) -> str:
     """Tell a table in about a line: how many rows it has, those with an odd state, else its first ones."""
-    rows = [line.strip(BORDERS) for line in lines if not _is_rule(line)]
+    rows = [line.strip(BORDERS) for line in lines[find_header(lines) :] if not _is_rule(line)]
     is_closed = _FIELD_END.search(rows[0]) and not _FIELD_END.search(rows[-1])
     last = rows.pop() if is_closed else ""  # "(21 rows)" below them, or what came out
     is_headed = any(map(_is_rule, lines[:3])) or not _VALUE.search(rows[0])
@@ -280,12 +293,15 @@ TELL_ROWS: Final[Mapping[str, Callable[[Sequence[str], int], str]]] = {
 
 def rank_table(lines: Sequence[str]) -> LinePlan:
     """Rank the rows of a table: its header, rows of trouble or an odd state, the last and the first rows."""
-    header = 2 if len(lines) > 2 and any(_RULE.fullmatch(line) for line in lines[1:3]) else 1
+    start = find_header(lines)
+    header = start + (2 if len(lines) > 2 and any(_RULE.fullmatch(line) for line in lines[1:3]) else 1)
     trouble = find_failures([plain_line(line) for line in lines])
     trouble = list(dict.fromkeys((*trouble, *(header + place for place in find_odd_rows(lines[header:])))))
     head = range(header, min(header + 3, len(lines)))
-    rules = frozenset(place for place in range(header) if _is_rule(lines[place]))
-    titles = [place for place in range(header) if place not in rules]
-    first = (*trouble[:1], *titles, *trouble[:3], len(lines) - 1, *head, *rules)
+    rules = frozenset(place for place in range(start, header) if _is_rule(lines[place]))
+    titles = [place for place in range(start, header) if place not in rules]
+    # What programs print below other lines is sorted: the first row says most, and more than the header.
+    top = head[: bool(start)]
+    first = (*trouble[:1], *top, *titles, *trouble[:3], len(lines) - 1, *head, *rules)
     order = list(dict.fromkeys((*first, *end_places(len(lines), 3, 1))))
     return LinePlan(lines, order, redundant=rules)

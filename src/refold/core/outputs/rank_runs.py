@@ -134,15 +134,12 @@ def rank_log(lines: Sequence[str]) -> LinePlan:
 
     ends = list(end_places(len(lines), 1, 2))
     ends = [*(place for place in ends if place not in usual), *sorted(usual)]
+    from_ends = [distinct[end] for end in islice(end_places(len(distinct)), 2 * FIRST_FAILURES)]
     order = dict.fromkeys(
         (
             *_rank_traces(traces[-1:]),
             # From both ends, the first one first: later failures often follow from it.
-            *(
-                place
-                for end in islice(end_places(len(distinct)), 2 * FIRST_FAILURES)
-                for place in lead(distinct[end])
-            ),
+            *chain.from_iterable(map(lead, from_ends)),
             *failures[-1:],
             *ends[:2],
             *_around(distinct, len(lines)),
@@ -211,10 +208,6 @@ def _tell_repeats(shapes: Sequence[str], new: Sequence[bool]) -> Describe:
 # -- test runs ----------------------------------------------------------------------------------------------
 
 
-_SAYS_WHERE: Final = ("code:", "assertion ", "thread '")
-"""With what a line begins that stands beside the values of an assertion."""
-
-
 def rank_failed(failed: Sequence[int], plain: Sequence[str]) -> list[int]:
     """Rank lines that name failed tests: a list at the end, then tests, then those of which a part failed."""
     # A list at the end gives path and reason; read upwards it stands beside the summary.
@@ -238,7 +231,8 @@ def rank_tests(lines: Sequence[str]) -> LinePlan:
     traces = find_traces(plain)
     asserted = [place for place in every if ASSERTION.match(plain[place])]
     # What came out says more than the line of code that was run.
-    asserted.sort(key=lambda at: (not plain[at].startswith("E "), plain[at].lstrip().startswith(_SAYS_WHERE)))
+    beside = ("code:", "assertion ", "thread '")
+    asserted.sort(key=lambda at: (not plain[at].startswith("E "), plain[at].lstrip().startswith(beside)))
     found = [*(trace.message for trace in traces), *asserted]
     known = {*failed, *found}
     other = [place for place in find_failures(plain) if not passed[place] and place not in known]
@@ -251,15 +245,9 @@ def rank_tests(lines: Sequence[str]) -> LinePlan:
         (1, summaries[::-1]),
     )
     # Which test failed and why says more than how many did; where they are listed, the reason is beside it.
-    reason = [at for at in found[:2] if at in {found[0], found[0] + 1}]
-    is_listed = bool(failed) and plain[failed[0]].startswith(LISTED)
-    first = (
-        *failed[:1],
-        *([] if is_listed else reason),
-        *summaries[-1:],
-        *reason,
-        *mix_places(lines, streams),
-    )
+    why = [at for at in found[:2] if at in {found[0], found[0] + 1}]
+    is_listed = any(plain[place].startswith(LISTED) for place in failed[:1])
+    first = (*failed[:1], *why[is_listed * 2 :], *summaries[-1:], *why, *mix_places(lines, streams))
     ends = (place for place in end_places(len(lines), 1, 3) if not passed[place] and new[place])
 
     def describe(start: int, stop: int) -> str:

@@ -34,14 +34,8 @@ _STRONG_PARTS: Final = (
     *("traceback", "crashed", "unhealthy", "command not found", "no such file", "permission denied"),
     *("segmentation fault", "connection refused", "core dumped", "undefined reference", "unhandled"),
     *("uncaught", "npm err!", "oomkilled", "backoff", "errimagepull", "http/", "conflict ("),
-    *(
-        "status: nxdomain",
-        "status: servfail",
-        "status: refused",
-        "invalid read",
-        "invalid write",
-        "data race",
-    ),
+    *("status: nxdomain", "status: servfail", "status: refused", "invalid read", "invalid write"),
+    "data race",
 )
 _WEAK_PARTS: Final = (
     *_ODD_LETTERS,

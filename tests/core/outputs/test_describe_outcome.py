@@ -15,8 +15,8 @@ from refold.core.outputs.trouble import (
     STRONG,
     TEST_SUMMARY,
     WEAK,
+    find_passed,
     find_warnings,
-    has_passed,
     is_failure,
     is_test_run,
 )
@@ -605,7 +605,7 @@ class TestLinesOfTrouble:
     )
     def test_no_test_that_passed_is_passed_over(self, line):
         assert PASSED_TEST.match(line)
-        assert has_passed(line)
+        assert find_passed([line]) == [0]
 
     @pytest.mark.parametrize(
         ("text", "said"),

@@ -354,6 +354,12 @@ class TestLogs:
             assert sum(left_out(text)) + len(text.split("\n")) - len(markers) == 200
         assert len(markers) == 1
 
+    def test_of_many_lines_only_the_first_in_order_are_looked_at(self):
+        places = iter(range(10_000))
+        plan = LinePlan([f"line number {place}" for place in range(10_000)], places)
+        assert plan.render(400) == plan.render(400)
+        assert next(places) < 100
+
     def test_a_marker_alone_says_what_it_said(self):
         lines = ["a" * 50] * 3 + ["[... 5 lines left out, 3 warnings]"] + ["b" * 50] * 3
         assert LinePlan(lines, range(7)).render(1_000) == "\n".join(lines)
@@ -1189,6 +1195,9 @@ class TestFindRun:
     def test_words_between_two_runs_belong_to_none(self):
         words = [*CALM[:60], "and after the restart:", *CALM[60:140]]
         assert find_run("\n".join(words)) == range(61, 141)
+
+    def test_lines_of_nothing_are_looked_at_together(self):
+        assert count_calls(lambda: find_run("[\n" * 4_000)) < 10 * 4_000
 
     def test_a_test_run_is_one(self):
         run = [f"✔ handles {place}" for place in range(40)]

@@ -133,7 +133,7 @@ class LinePlan:
 
     lines: Sequence[str]
     order: Iterable[int]
-    """Places of lines, the most important first; lines that are not named come last."""
+    """Places of lines, the most important first; lines that are not named come last; read when needed."""
     describe: Describe = no_facts
     cut: Cut = cut_line
     redundant: frozenset[int] = frozenset()
@@ -160,6 +160,7 @@ class LinePlan:
         bare = [len(line.strip()) for line in self.lines]
         for place in counted:  # it says no more than the marker of a gap
             bare[place] = 0
+        object.__setattr__(self, "order", LazyPlaces(self.order))
         object.__setattr__(self, "sizes", sizes)
         object.__setattr__(self, "bare", bare)
         object.__setattr__(self, "ends", list(accumulate((size + 1 for size in sizes), initial=0)))
@@ -207,7 +208,7 @@ class LinePlan:
         room, misses, any_kept = max_chars - MARKER_CHARS, 0, 0
         sizes, bare, least_cut = self.sizes, self.bare, _least_cut(longest)
         for place in self.order:
-            if kept[place + 1] or not bare[place]:
+            if not bare[place]:
                 continue
             # A line alone splits a gap in two; one that fills a gap saves its marker.
             gaps = 1 - kept[place] - kept[place + 2]
@@ -254,12 +255,12 @@ def end_places(stop: int, head: int = 1, tail: int = 1) -> Iterator[int]:
 
 
 class LazyPlaces:
-    """Places that are worked out as far as somebody reads them: of a long text few lines are shown."""
+    """Places, each once, worked out as far as somebody reads them: of a long text few lines are shown."""
 
     __slots__ = ("_known", "_rest")
 
     def __init__(self, places: Iterable[int]) -> None:
-        self._known: list[int] = []
+        self._known: dict[int, None] = {}
         self._rest = iter(places)
 
     def __iter__(self) -> Iterator[int]:
@@ -267,8 +268,9 @@ class LazyPlaces:
 
     def _find_more(self) -> Iterator[int]:
         for place in self._rest:
-            self._known.append(place)
-            yield place
+            if place not in self._known:
+                self._known[place] = None
+                yield place
 
 
 def mix_places(lines: Sequence[str], streams: Iterable[tuple[float, Iterable[int]]]) -> Iterator[int]:

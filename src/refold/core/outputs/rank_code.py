@@ -98,15 +98,15 @@ def rank_code(lines: Sequence[str]) -> LinePlan:
             (4, signatures),
         ),
     )
-    return LinePlan(lines, LazyPlaces(chain(order, range(start - 1, -1, -1))))
+    return LinePlan(lines, chain(order, range(start - 1, -1, -1)))
 
 
 def rank_prose(lines: Sequence[str]) -> LinePlan:
     """Rank prose: its head, its tail, and the headings between."""
     headings = [place for place, line in enumerate(lines) if _HEADING.match(line)]
-    ends = list(end_places(len(lines), 2, 1))
-    shown = [place for place in ends if lines[place].strip()]
-    return LinePlan(lines, list(dict.fromkeys((*mix_places(lines, ((4, shown), (1, headings))), *ends))))
+    ends = LazyPlaces(end_places(len(lines), 2, 1))
+    shown = (place for place in ends if lines[place].strip())
+    return LinePlan(lines, chain(mix_places(lines, ((4, shown), (1, headings))), ends))
 
 
 def is_prose(lines: Sequence[str]) -> bool:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Final
 
 from refold.core.outputs.line_plan import LinePlan
@@ -19,16 +19,14 @@ def rank_diff(lines: Sequence[str]) -> LinePlan:
     changed = [_is_change(lines, place) for place in range(len(lines))]
     hunks = [place for place, line in enumerate(lines) if _is_hunk(line)]
     first = next((place for place, line in enumerate(lines) if _FILE.match(line) or line.startswith(_OLD)), 0)
-    order = dict.fromkeys(
-        (
-            *files,
-            *range(min(first, 3)),
-            *_rank_hunks(files, hunks, changed),
-            *_near(changed, 1),
-            *_near(changed, 2),
-            *_near(changed, 3),
-            *range(len(lines)),
-        )
+    order = chain(
+        files,
+        range(min(first, 3)),
+        _rank_hunks(files, hunks, changed),
+        _near(changed, 1),
+        _near(changed, 2),
+        _near(changed, 3),
+        range(len(lines)),
     )
     named = frozenset(files)
     headers = (place for place, line in enumerate(lines) if not changed[place] and _HEADER.match(line))
@@ -40,7 +38,7 @@ def rank_diff(lines: Sequence[str]) -> LinePlan:
         where = f" in {number} files" if number > 1 else ""
         return f"+{added} -{removed}{where}" if added or removed else ""
 
-    return LinePlan(lines, list(order), describe, redundant=frozenset(headers) - named)
+    return LinePlan(lines, order, describe, redundant=frozenset(headers) - named)
 
 
 def is_diff(lines: Sequence[str]) -> bool:

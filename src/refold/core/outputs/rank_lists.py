@@ -3,7 +3,7 @@
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import accumulate, pairwise, takewhile, zip_longest
+from itertools import accumulate, chain, pairwise, takewhile, zip_longest
 from typing import Final
 
 from refold.core.outputs.line_plan import Describe, LinePlan, end_places, has_share
@@ -60,8 +60,8 @@ def rank_search(lines: Sequence[str]) -> LinePlan:
     for place, (line, file) in enumerate(zip(lines, files, strict=True)):
         if line.strip() and line != "--" and not _CONTEXT.match(line):
             by_file[file].append(place)
-    order = dict.fromkeys((*_take_turns(list(by_file.values())), *range(len(lines))))
-    return LinePlan(lines, list(order), _tell_groups(files, "in "))
+    order = chain(_take_turns(list(by_file.values())), range(len(lines)))
+    return LinePlan(lines, order, _tell_groups(files, "in "))
 
 
 def _take_turns(groups: Sequence[Sequence[int]]) -> Iterator[int]:
@@ -95,8 +95,8 @@ def rank_listing(lines: Sequence[str]) -> LinePlan:
         place for place, line in enumerate(lines) if not _is_entry(line) and is_failure(plain_line(line))
     ]
     few = groups if len(groups) * 4 <= len(lines) else []
-    first = (*trouble, 0, *(group[0] for group in few), len(lines) - 1, *_take_turns(few))
-    order = list(dict.fromkeys((*first, *end_places(len(lines), 4, 1))))
+    first = (*trouble, 0, *(group[0] for group in few), len(lines) - 1)
+    order = chain(first, _take_turns(few), end_places(len(lines), 4, 1))
 
     def name_files(start: int, stop: int) -> str:
         names = [find_entry_name(line) for line in lines[start:stop] if _LONG_ROW.match(line)]
@@ -303,5 +303,4 @@ def rank_table(lines: Sequence[str]) -> LinePlan:
     # What programs print below other lines is sorted: the first row says most, and more than the header.
     top = head[: bool(start)]
     first = (*trouble[:1], *top, *titles, *trouble[:3], len(lines) - 1, *head, *rules)
-    order = list(dict.fromkeys((*first, *end_places(len(lines), 3, 1))))
-    return LinePlan(lines, order, redundant=rules)
+    return LinePlan(lines, chain(first, end_places(len(lines), 3, 1)), redundant=rules)

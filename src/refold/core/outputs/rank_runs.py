@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, groupby, islice, pairwise
 from typing import Final
 
-from refold.core.outputs.line_plan import Describe, LinePlan, end_places, has_share, mix_places
+from refold.core.outputs.line_plan import Describe, LazyPlaces, LinePlan, end_places, has_share, mix_places
 from refold.core.outputs.trouble import (
     ASSERTION,
     FAILED_TEST,
@@ -19,11 +19,10 @@ from refold.core.outputs.trouble import (
     TEST_SUMMARY,
     Trace,
     find_failures,
+    find_passed,
     find_traces,
     find_usual_warnings,
     find_warnings,
-    has_passed,
-    is_failure,
     is_test_run,
     plain_line,
 )
@@ -48,6 +47,7 @@ _RULE: Final = re.compile(r"[\W_]{8,400}")
 _LEVELS: Final = ("DEBUG", "INFO", "WARN", "WARNING", "ERROR", "TRACE", "FATAL", "CRITICAL")
 TIMED_LINE: Final = read_pattern(__package__, "timed_line")
 _LOG_LINE: Final = re.compile(rf"{TIMED_LINE.pattern}|.{{0,80}}\b(?:{'|'.join(_LEVELS)})\b")
+_LOGGED_LINE: Final = re.compile(rf"{TIMED_LINE.pattern}|{FAILED_TEST.pattern}")
 _CLOCK: Final = read_pattern(__package__, "clock")
 CLOCK_LINES: Final = 150
 """Lines by which a runner's clock is recognised."""
@@ -99,17 +99,18 @@ def is_status(lines: Sequence[str]) -> bool:
 
 def find_run(text: str) -> range:
     """Return the lines of the longest log or test run among somebody's words; none if it is short."""
-    lines = text.split("\n")
+    lines = [plain_line(line) for line in text.split("\n")] if text.count("\n") >= LEAST_RUN - 1 else []
 
-    def is_printed(place: int) -> bool:
-        line = plain_line(lines[place])
-        is_logged = line[:1].isspace() or line.lstrip("[").startswith(_LEVELS) or TIMED_LINE.match(line)
-        return bool(is_logged or has_passed(line) or FAILED_TEST.match(line) or is_failure(line))
+    def is_logged(line: str) -> bool:
+        is_level = line[:1].isspace() or line.lstrip("[").startswith(_LEVELS)
+        return is_level or _LOGGED_LINE.match(line) is not None
 
-    looked_at = range(len(lines) if len(lines) >= LEAST_RUN else 0)
-    stretches = [list(places) for is_one, places in groupby(looked_at, is_printed) if is_one]
+    rest = ["" if line and is_logged(line) else line for line in lines]
+    shown = {*find_passed(rest), *find_failures(rest)}
+    printed = [place in shown or len(line) > len(rest[place]) for place, line in enumerate(lines)]
+    stretches = [list(places) for is_one, places in groupby(range(len(lines)), printed.__getitem__) if is_one]
     longest = max(stretches, key=len, default=[])
-    run = [plain_line(lines[place]) for place in longest]
+    run = [lines[place] for place in longest]
     is_run = len(run) >= LEAST_RUN and (is_log(run) or is_test_run(run))
     return range(longest[0], longest[-1] + 1) if is_run else range(0)
 
@@ -132,23 +133,21 @@ def rank_log(lines: Sequence[str]) -> LinePlan:
         """Return a line with the next, where it only leads to that: `COMPILATION ERROR :`."""
         return range(place, min(place + 1 + plain[place].rstrip().endswith(":"), len(lines)))
 
-    ends = list(end_places(len(lines), 1, 2))
-    ends = [*(place for place in ends if place not in usual), *sorted(usual)]
+    unusual = (place for place in end_places(len(lines), 1, 2) if place not in usual)
+    ends = LazyPlaces(chain(unusual, sorted(usual)))
     from_ends = [distinct[end] for end in islice(end_places(len(distinct)), 2 * FIRST_FAILURES)]
-    order = dict.fromkeys(
-        (
-            *_rank_traces(traces[-1:]),
-            # From both ends, the first one first: later failures often follow from it.
-            *chain.from_iterable(map(lead, from_ends)),
-            *failures[-1:],
-            *ends[:2],
-            *_around(distinct, len(lines)),
-            *_rank_traces(traces[-2::-1]),
-            *mix_places(lines, ((3, [place for place in ends if new[place]]), (2, distinct), (2, warnings))),
-            *ends,
-        )
+    order = chain(
+        _rank_traces(traces[-1:]),
+        # From both ends, the first one first: later failures often follow from it.
+        chain.from_iterable(map(lead, from_ends)),
+        failures[-1:],
+        islice(ends, 2),
+        _around(distinct, len(lines)),
+        _rank_traces(traces[-2::-1]),
+        mix_places(lines, ((3, (place for place in ends if new[place])), (2, distinct), (2, warnings))),
+        ends,
     )
-    return LinePlan(lines, list(order), _tell_repeats(shapes, new))
+    return LinePlan(lines, order, _tell_repeats(shapes, new))
 
 
 def _find_failures(plain: Sequence[str], traces: Sequence[Trace]) -> list[int]:
@@ -222,7 +221,8 @@ def rank_tests(lines: Sequence[str]) -> LinePlan:
     """Rank the lines of a test run."""
     plain = [plain_line(line).rstrip() for line in lines]
     every = range(len(lines))
-    passed = list(map(has_passed, plain))
+    named = {*find_passed(plain)}
+    passed = [place in named for place in every]
     new = find_first(shape_lines("\n".join(plain)).split("\n"))
     summaries = [place for place in every if TEST_SUMMARY.match(plain[place])]
     # The packages that passed come last.
@@ -247,7 +247,7 @@ def rank_tests(lines: Sequence[str]) -> LinePlan:
     # Which test failed and why says more than how many did; where they are listed, the reason is beside it.
     why = [at for at in found[:2] if at in {found[0], found[0] + 1}]
     is_listed = any(plain[place].startswith(LISTED) for place in failed[:1])
-    first = (*failed[:1], *why[is_listed * 2 :], *summaries[-1:], *why, *mix_places(lines, streams))
+    first = (failed[:1], why[is_listed * 2 :], summaries[-1:], why, mix_places(lines, streams))
     ends = (place for place in end_places(len(lines), 1, 3) if not passed[place] and new[place])
 
     def describe(start: int, stop: int) -> str:
@@ -257,4 +257,4 @@ def rank_tests(lines: Sequence[str]) -> LinePlan:
     # A run that was cut off tells by its last lines how far it came.
     rest = every if summaries else end_places(len(lines))
     brief = frozenset((*failed, *summaries, *(at for at in asserted if "' panicked at" in plain[at])))
-    return LinePlan(lines, list(dict.fromkeys((*first, *ends, *rest))), describe, brief=brief)
+    return LinePlan(lines, chain(*first, ends, rest), describe, brief=brief)

@@ -4,12 +4,11 @@ Every pattern has bounded repetition, and lines are read up to `READ_CHARS`: hos
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
-from refold.core.outputs.line_plan import has_share
 from refold.patterns import read_pattern
 
 READ_CHARS: Final = 400
@@ -98,17 +97,22 @@ def _find_places(lines: Sequence[str], parts: Sequence[str], pattern: re.Pattern
     here = [part for part in parts if part in text]
     if not here:
         return []
-    low = [line.lower() for line in lines]
-    places = {place for part in here for place, line in enumerate(low) if part in line}
     found = [
         place
-        for place in sorted(places)
+        for place in _find_parts([line.lower() for line in lines], here)
         if pattern.search(lines[place])
         and (not _HARMLESS.search(lines[place]) or _COUNTED.search(lines[place]))
         and not COMMIT.match(lines[place])
     ]
     is_log = bool(found) and _LOG.search(text)
     return [place for place in found if not is_log or not lines[place].startswith("    ")]
+
+
+def _find_parts(lines: Sequence[str], parts: Iterable[str]) -> list[int]:
+    """Return the places of lines with one of these parts; looks only for parts that are there."""
+    text = "\n".join(lines)
+    places = {place for part in parts if part in text for place, line in enumerate(lines) if part in line}
+    return sorted(places)
 
 
 def has_report(lines: Sequence[str]) -> bool:
@@ -229,16 +233,18 @@ ASSERTION: Final = read_pattern(__package__, "assertion")
 """A line that says what an assertion found."""
 
 
-def has_passed(line: str) -> bool:
-    """True if a plain line names a test that passed."""
+def find_passed(lines: Sequence[str]) -> list[int]:
+    """Return the places of plain lines that name a test that passed."""
     # Most lines have nothing of what every such line has, and this is found out faster.
-    may_have = line.startswith((".", "s", "x")) or any(part in line for part in _PASSED_PARTS)
-    return may_have and PASSED_TEST.match(line) is not None
+    places = {place for place, line in enumerate(lines) if line.startswith((".", "s", "x"))}
+    places.update(_find_parts(lines, _PASSED_PARTS))
+    return sorted(place for place in places if PASSED_TEST.match(lines[place]))
 
 
 def drop_passed(lines: Sequence[str]) -> list[str]:
     """Return the lines of a test run without those of tests that passed, and counts without a failure."""
-    other = [line for line in lines if not has_passed(line)]
+    passed = {*find_passed(lines)}
+    other = [line for place, line in enumerate(lines) if place not in passed]
     bad = {*find_failures(other), *find_warnings(other)}
     return [line for place, line in enumerate(other) if place in bad or not TEST_SUMMARY.match(line)]
 
@@ -250,4 +256,4 @@ def is_test_run(lines: Sequence[str]) -> bool:
         return True
     text = "\n".join(lines)
     may_be = len(lines) >= LEAST_TESTS and 2 * sum(map(text.count, _PASSED_PARTS)) >= len(lines)
-    return may_be and has_share(lines, has_passed, 1, 2)
+    return may_be and 2 * len(find_passed(lines)) >= len(lines)

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from growth import count_calls
 from refold.stores import word_index
-from refold.stores.word_index import WordIndex, choose_words, rank_texts, split_words, stem
+from refold.stores.word_index import WordIndex, choose_words, pack_words, rank_texts, split_words, stem
 
 TEXTS = st.lists(st.sampled_from(["red", "green", "blue", "Grün", "数据", "x1"]), max_size=6).map(" ".join)
 
@@ -204,3 +205,16 @@ def test_a_run_of_many_letters_is_not_kept_when_its_index_is_gone():
         assert tracemalloc.get_traced_memory()[0] < 500_000
     finally:
         tracemalloc.stop()
+
+
+@pytest.mark.parametrize(
+    "letters",
+    [pytest.param("\u6211\u4eec\u51b3\u5b9a", id="Han"), pytest.param("\U0001f600\U0001f680", id="emoji")],
+)
+def test_a_letter_that_comes_again_is_spelled_once(letters):
+    assert count_calls(lambda: split_words(letters * 1_000)) < 3 * len(letters) * 1_000
+
+
+def test_numbers_and_words_without_an_ending_are_not_taken_apart():
+    words = " ".join(f"x{number} {number}qk" for number in range(20_000, 22_000))
+    assert count_calls(lambda: pack_words(words)) < 40 * 4_000

@@ -2,6 +2,7 @@
 
 import hashlib
 import re
+from functools import lru_cache
 from itertools import pairwise
 from typing import Final
 from unicodedata import normalize
@@ -39,11 +40,6 @@ def separate_words(text: str) -> str:
     of a terminal are no letters, and an accent belongs to its letter.
     """
 
-    def spell(match: re.Match[str]) -> str:
-        letters = [letter for letter in match[0] if letter.isalnum()]
-        pairs = list(map("".join, pairwise(letters)))
-        return f" {' '.join(pairs or letters or [f'u{ord(match[0][0]):x}'])} "
-
     def decode(match: re.Match[str]) -> str:
         return bytes.fromhex(match[0].replace("\\", "").replace("u", "")).decode("utf-16-be", "replace")
 
@@ -51,7 +47,21 @@ def separate_words(text: str) -> str:
         text = _AFTER_BREAK.sub(r"\g<0> \1", _ESCAPED.sub(decode, text))
     if "\x1b" in text:
         text = _TERMINAL.sub(lambda match: "" if match[1] in "mK" else " ", text)
+
+    def spell(match: re.Match[str]) -> str:
+        return _spell_sign(match[0]) if len(match[0]) == 1 else _spell(match[0])
+
     return text if text.isascii() else _UNSPACED.sub(spell, normalize("NFC", text))
+
+
+def _spell(run: str) -> str:
+    letters = [letter for letter in run if letter.isalnum()]
+    pairs = list(map("".join, pairwise(letters)))
+    return f" {' '.join(pairs or letters or [f'u{ord(run[0]):x}'])} "
+
+
+_spell_sign: Final = lru_cache(maxsize=4_096)(_spell)
+"""The same for one letter or sign: a text repeats these, while a long run must not be kept."""
 
 
 def name_hash(name: str) -> bytes:

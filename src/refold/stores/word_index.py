@@ -54,6 +54,7 @@ _STEPS: Final = tuple(
 )
 """Endings and what stands for them in steps 2 to 4 of Porter's stemmer, the longest first. Before one of the
 last step two syllables have to stand."""
+_ENDINGS: Final = [tuple(ending for ending, _ in step) for step in _STEPS]
 _SATURATION: Final = 1.2
 _LENGTH: Final = 0.75
 """k1 and b of BM25 with the values that Lucene and FTS5 use (Robertson and Zaragoza, 2009)."""
@@ -184,7 +185,8 @@ class _Stems(dict[str, str]):
             return word[:_LONGEST_WORD]
         if len(self) >= _MOST_STEMS:
             self.clear()
-        self[word] = strip_endings(word) if len(word) >= _LEAST_STEMMED and word.isascii() else word
+        has_endings = len(word) >= _LEAST_STEMMED and word.isascii() and not word[-1].isdigit()
+        self[word] = strip_endings(word) if has_endings else word
         return self[word]
 
 
@@ -206,13 +208,11 @@ def strip_endings(word: str) -> str:
     if word.endswith("y") and "v" in _find_vowels(word[:-1]):
         word = f"{word[:-1]}i"
     for step, endings in enumerate(_STEPS, 2):
-        ending, instead = next((pair for pair in endings if word.endswith(pair[0])), ("", ""))
+        if not word.endswith(_ENDINGS[step - 2]):  # most words have none, and this is found out faster
+            continue
+        ending, instead = next(pair for pair in endings if word.endswith(pair[0]))
         base = word[: len(word) - len(ending)]
-        if (
-            ending
-            and _count_syllables(base) > (step == _LAST_STEP)
-            and (ending != "ion" or base.endswith(("s", "t")))
-        ):
+        if _count_syllables(base) > (step == _LAST_STEP) and (ending != "ion" or base.endswith(("s", "t"))):
             word = base + instead
     base = word[:-1]
     if word.endswith("e") and _count_syllables(base) > _ends_short(base):

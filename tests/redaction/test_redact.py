@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from growth import stop_hang
+from growth import count_lines, stop_hang
 from refold.errors import RefoldError
 from refold.redaction import detect, redact
 from refold.redaction.detect import find_secrets
-from refold.redaction.redact import Redactor, make_redactor, redact_item, redact_text
+from refold.redaction.redact import Redactor, SecretMemory, make_redactor, redact_item, redact_text
 from sample_sizes import few_or_all
 
 LETTERS = string.ascii_letters + string.digits
@@ -575,3 +575,28 @@ def test_the_rest_of_a_broken_key_goes_with_it(between):
     for after in ("and_then_the_text_goes_on", made(40, "0123456789abcdef"), "ClassNameOfSomething: yes"):
         (found,) = find_secrets(f"use {key}\n{after}\n")
         assert found.end == 4 + len(key)
+
+
+class TestSecretMemory:
+    def test_a_secret_and_its_parts_are_found_among_many(self):
+        memory = SecretMemory()
+        values = [f"k{number:03}Qx7Zr{number * 7919 % 1000:03}w" for number in range(300)]
+        memory("\n".join(f'password = "{value}"' for value in values))
+        said = f"it is {values[40]}, or {values[200][2:11]}, not x{values[77]}y or {values[5][:5]}"
+        assert memory(said) == (
+            f"it is [redacted:known], or [redacted:known], not x[redacted:known]y or {values[5][:5]}"
+        )
+
+    def test_a_rule_of_signs_is_no_part_of_a_secret(self):
+        memory = SecretMemory()
+        memory('api_key = "abcDEF123456xyz9"')
+        assert memory("Results\n==========\nxyz9====") == "Results\n==========\nxyz9===="
+        assert memory("abcDEF123456xyz9==") == "[redacted:known]"
+
+    def test_what_is_said_later_is_not_searched_for_each_secret(self):
+        def count_steps(secrets):
+            memory = SecretMemory()
+            memory("\n".join(f'password = "k{number:04}Qx7Zr"' for number in range(secrets)))
+            return count_lines(lambda: memory("a step that went well"))
+
+        assert count_steps(2_000) <= count_steps(100) + 500

@@ -11,7 +11,7 @@ well. Everything else is text that somebody may have put a secret into, the keys
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
@@ -34,6 +34,10 @@ _NAMED: Final = "named-secret"
 _PART: Final = 8
 """Characters from which a part of a known secret is a secret itself; fewer would hide common words."""
 _SHORTEST: Final = 6
+_STEP: Final = _PART - _SHORTEST + 1
+"""Of a secret every third part of six characters is known; each part of eight has one of them."""
+_FEW: Final = 100
+"""Secrets that are looked for one by one; of more, at each place of a text those that begin as it goes on."""
 _PIECE: Final = re.compile(r"[^\s\"'`<>()\[\]{},;|\\]{8,4000}")
 """A run that might be a secret or a part of one."""
 
@@ -117,17 +121,40 @@ class SecretMemory:
 
     def __init__(self) -> None:
         self._values: set[str] = set()
+        self._lines: list[str] = []
         self._joined = ""
+        self._sizes: dict[str, set[int]] = {}
+        self._parts: set[str] = set()
 
     def __call__(self, value: Any) -> Any:
         """Return the value without its secrets and without those that were found in other values before."""
-        walk = _Walk(self._values)
-        done = _copy_redacted(value, walk).value
-        if len(self._values) != self._joined.count("\n"):
-            self._joined = "".join(f"{known}\n" for known in sorted(self._values, key=len, reverse=True))
-        if not self._joined:
-            return done
-        return _copy_redacted(done, _Known(self._joined)).value
+        before = len(self._values)
+        done = _copy_redacted(value, _Walk(self._values)).value
+        if len(self._values) > before:
+            self._index()
+        return _copy_redacted(done, _Known(self)).value if self._values else done
+
+    def _index(self) -> None:
+        """Take in new secrets; each line of one, such as of a private key, stands for itself."""
+        known = set(self._lines)
+        self._joined = "\n".join(sorted(self._values, key=len, reverse=True))
+        self._lines = self._joined.split("\n")
+        for line in set(self._lines) - known:
+            self._sizes.setdefault(line[:_SHORTEST], set()).add(len(line))
+            self._parts.update(line[at : at + _SHORTEST] for at in range(0, len(line), _STEP))
+
+    def knows(self, word: str) -> bool:
+        """Return True if a word is a secret or a long part of one."""
+        may_know = any(word[at : at + _SHORTEST] in self._parts for at in range(_STEP))
+        return may_know and len(word) >= _PART and word in self._joined
+
+    def find(self, text: str) -> Iterable[str]:
+        """Return the secrets that may stand in a text, the longest first; of many no others."""
+        if len(self._lines) <= _FEW:
+            return self._lines
+        starts = ((at, self._sizes.get(text[at : at + _SHORTEST], ())) for at in range(len(text)))
+        found = {text[at : at + size] for at, sizes in starts for size in sizes}
+        return [line for line in self._lines if line in found] if found else ()
 
 
 class _Walk:
@@ -203,9 +230,9 @@ class _Walk:
 class _Known(_Walk):
     """Replaces secrets that are known already, and long parts of them."""
 
-    def __init__(self, joined: str) -> None:
+    def __init__(self, memory: SecretMemory) -> None:
         super().__init__()
-        self.joined = joined
+        self.memory = memory
 
     def _bare(self, text: str) -> Redacted:
         count = 0
@@ -214,20 +241,20 @@ class _Known(_Walk):
             nonlocal count
             word = run[0].rstrip(".,:;!?")
             is_part = len(word) >= _PART and not word.isalpha()
-            if not is_part or (word not in self.joined and word.rstrip("=") not in self.joined):
+            if not is_part or not (self.memory.knows(word) or self.memory.knows(word.rstrip("="))):
                 return run[0]
             count += 1
             return f"[redacted:known]{run[0][len(word) :]}"
 
         done = _PIECE.sub(hide, text)
-        for value in self.joined.split("\n")[:-1]:
+        for value in self.memory.find(done):
             if len(value) >= _SHORTEST and value in done:
                 count += 1
                 done = done.replace(value, "[redacted:known]")
         return Redacted(done, count)
 
     def fresh(self) -> _Walk:
-        return _Known(self.joined)
+        return _Known(self.memory)
 
 
 def _is_sealed(block: Mapping[str, Any]) -> bool:

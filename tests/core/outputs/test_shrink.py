@@ -360,6 +360,12 @@ class TestLogs:
         assert plan.render(400) == plan.render(400)
         assert next(places) < 100
 
+    @pytest.mark.parametrize("end", ["\n", "\r\n"])
+    def test_thousands_of_empty_lines_are_told_by_their_number(self, end):
+        text = "\n".join(CALM[:30]) + end * 5_001 + "\n".join(CALM[30:60])
+        assert "\n[... 5000 lines left out, all empty]\n" in shrink(text, 900)
+        assert count_calls(lambda: shrink(end * 20_000, 100)) < 4 * 20_000
+
     def test_a_marker_alone_says_what_it_said(self):
         lines = ["a" * 50] * 3 + ["[... 5 lines left out, 3 warnings]"] + ["b" * 50] * 3
         assert LinePlan(lines, range(7)).render(1_000) == "\n".join(lines)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from refold.core.messages.quick_init import quick_init
+from refold.core.outputs.line_plan import mark_gap
 from refold.core.outputs.rank_runs import TIMED_LINE
 from refold.core.outputs.trouble import ESCAPE
 from refold.patterns import read_pattern
@@ -17,6 +18,8 @@ MOST_TAGS: Final = 16
 GAP_CHARS: Final = 8
 """Blanks and line ends that may stand between two parts of a frame."""
 
+_MOST_EMPTY: Final = 1_000
+_EMPTY: Final = re.compile(rf"(?<![\r\n])(?:\r?\n){{{_MOST_EMPTY},}}")
 _VALUE_TAG: Final = (
     r"<(?:returncode|return_code|exit_?code|exitcode|status|retrieval_status|task_id|task_type|elided_chars|duration"
     rf"|system)>[^<]{{0,{VALUE_CHARS}}}</[a-z_]{{1,20}}>"
@@ -109,6 +112,8 @@ def _cut_spans(text: str, spans: list[tuple[int, int]]) -> Iterator[Piece]:
 def remove_noise(text: str) -> str:
     r"""Return an output without what only a screen needs: colours, overwritten progress, a harness's notice.
 
+    Thousands of empty lines become a marker: to rank them takes seconds.
+
     >>> remove_noise("10 %\r50 %\rdone \x1b[32mok\x1b[0m")
     'done ok'
     """
@@ -117,6 +122,10 @@ def remove_noise(text: str) -> str:
     if "\r" in text:
         lines = _LOGGED.sub("\n", text).split("\n")
         text = "\n".join(line[line.rstrip("\r").rfind("\r") + 1 :] for line in lines)
+    if "\n" * _MOST_EMPTY in text or "\r\n" * _MOST_EMPTY in text:
+        text = _EMPTY.sub(
+            lambda run: "\n" + mark_gap(run[0].count("\n") - 1, "line", "all empty") + "\n", text
+        )
     return _NOTICE.sub("", text, count=1) if "<warning>" in text[:VALUE_CHARS] else text
 
 

@@ -86,7 +86,7 @@ def test_calls(name, recwarn):
 @pytest.mark.slow
 @pytest.mark.usefixtures("own_folder")
 @pytest.mark.parametrize("name", METHODS)
-def test_methods(name):
+def test_methods(name, recwarn):
     def call(**arguments):
         with refold.open("task", store="memory:", window=8_000) as session:
             session.say(TALK)

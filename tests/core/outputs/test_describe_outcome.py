@@ -963,6 +963,15 @@ STATES = {
         {"items": [{"metadata": {"name": f"web-{number}"}, "spec": {}} for number in range(2)]},
         "items web-0, web-1",
     ),
+    "a list of pods": (
+        {
+            "items": [
+                {"name": "web", "statuses": [{"state": {"running": {}}}]},
+                {"name": "db", "statuses": [{"state": {"waiting": {"reason": "CrashLoopBackOff"}}}]},
+            ]
+        },
+        "items 1 failed (db), web, db",
+    ),
     "titles that speak of errors": (
         [{"title": "KeyError in pandas", "url": "u"}],
         "1 item: KeyError in pandas",

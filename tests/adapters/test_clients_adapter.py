@@ -97,6 +97,12 @@ def test_other_objects_are_refused_in_one_line(value):
         refold.wrap(value, "task", store="memory:")
 
 
+def test_a_class_is_no_client():
+    told = r"cannot wrap the class OpenAI: pass a client, such as openai\.OpenAI\(\)"
+    with pytest.raises(refold.RefoldError, match=told):
+        refold.wrap(openai.OpenAI, "task", store="memory:")
+
+
 def test_a_wrapped_client_is_not_wrapped_again(provider):
     client = wrapped_client(provider)
     with pytest.raises(refold.RefoldError, match="wrapped already"):

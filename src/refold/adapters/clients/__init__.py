@@ -116,7 +116,10 @@ def _find_format(client: Any) -> str | None:
 
 def _is_async(client: Any) -> bool:
     if not _find_library(client):
-        raise RefoldError(f"cannot wrap {type(client).__name__}: pass a client of openai or anthropic")
+        given = f"the class {client.__name__}" if isinstance(client, type) else type(client).__name__
+        raise RefoldError(
+            f"cannot wrap {given}: pass a client, such as openai.OpenAI() or anthropic.Anthropic()"
+        )
     if "refold" in vars(client):
         raise RefoldError("this client is wrapped already: wrap the client that it was made from")
     return any(base.__name__ == "AsyncAPIClient" for base in type(client).__mro__)

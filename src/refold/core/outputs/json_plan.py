@@ -47,6 +47,8 @@ NAME: Final = re.compile(r"(?:^|_|[a-z](?=[A-Z]))(?i:id|name|number|title)$")
 """A key under which an object has its own name, or that of what it is about."""
 MOST_NAMES: Final = 6
 """Names of a list that are told; a number stands for the others."""
+MOST_READ: Final = 100
+"""Items of a list inside an object that are looked at for trouble. A chosen bound on the work."""
 MOST_LEFT: Final = 3 * MOST_NAMES
 """Items or keys left out that a marker names: a few names of many tell nothing."""
 _MOMENT: Final = re.compile(r"\d{4}-\d\d-\d\d")
@@ -361,9 +363,9 @@ def _compare_objects(items: Sequence[dict[str, Any]]) -> tuple[Keys, Keys]:
 
 
 def has_trouble(item: Any) -> bool:
-    """True if a field of an object, or of one of the first inside it, tells of trouble."""
+    """True if a field of an object tells of trouble, or one of what is inside it."""
     if isinstance(item, list):
-        return any(map(has_trouble, item[:100]))
+        return any(map(has_trouble, item[:MOST_READ]))
     return isinstance(item, dict) and any(
         is_set(value)
         if key.lower() in ERROR_KEYS

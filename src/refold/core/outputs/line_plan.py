@@ -27,7 +27,7 @@ WORTH_A_CUT: Final = 1.3
 CUT_SAVES: Final = 4 * MARKER_CHARS
 """Characters from which on what a cut saves is worth it, however long the line is."""
 BRIEF_CHARS: Final = 56
-"""The same for a line that only has to be known again, as the name of a test."""
+"""Characters that a long name keeps at least: both ends tell which test it was. A chosen bound."""
 LINE_SHARE, BRIEF_SHARE = 3, 4
 """One line takes at most a third of the room where it would push out others; a brief one a quarter."""
 MISSES: Final = 12
@@ -214,7 +214,7 @@ class LinePlan:
             gaps = 1 - kept[place] - kept[place + 2]
             limit = brief if place in self.brief else longest
             cost = (limit if sizes[place] > least_cut else sizes[place]) + 1 + gaps * MARKER_CHARS
-            is_crumb = misses > 0 < gaps and bare[place] < CRUMB_CHARS and place not in self.brief
+            is_crumb = misses > 0 and gaps > 0 and bare[place] < CRUMB_CHARS and place not in self.brief
             if (cost <= room and not is_crumb) or not any_kept:
                 kept[place + 1] = any_kept = 1
                 room -= cost

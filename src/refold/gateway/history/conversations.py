@@ -39,7 +39,7 @@ _NEW: Final = "new session: shares no assistant message with any known one"
 _NEW_BY_ID: Final = "session by the client's own id: shares no assistant message with any other"
 _SHARED: Final = "known session: found in the store by the messages it shares"
 _NO_ANSWER: Final = "no session: it holds no answer of a model yet (a title, a ping, a first turn)"
-"""How the session of a request was found, for people who look at its traffic."""
+"""How the session of a request was found, or why it has none, for people who look at its traffic."""
 
 
 class Conversations:
@@ -92,9 +92,7 @@ class Conversations:
         try:
             if history.has_answer or self._is_large(request, split.model):
                 return await self._prepare(asked)
-            request.row.explain(
-                "no session: it holds no answer of a model yet (a title, a ping, a first turn)"
-            )
+            request.row.explain(_NO_ANSWER)
             count, is_short = self._calls.count_alone, len(request.body) <= _INLINE_BYTES
             tokens = count(asked) if is_short else await self._work(count, asked)
             return Turn(fold="none", model=split.model, tokens=tokens, named=request.hints.session)

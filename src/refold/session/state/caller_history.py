@@ -57,8 +57,8 @@ class CallerHistory:
     handed_view: list[ViewItem | None] | None = field(default_factory=list)
     """What each message of the list is that was handed in last; None if it has all messages as said."""
     said_places: tuple[list[ViewItem | None], list[int | None]] = field(default_factory=lambda: ([], []))
-    """What a view has shown, and the place of each of its messages in a list of everything said. The same
-    list of what it shows has only grown."""
+    """What a view shows, and where each of its messages stands in a list of everything said. While a view has
+    the same list, that has only grown."""
     read_objects: dict[int, tuple[Any, Any]] = field(default_factory=dict)
     """Objects of an SDK in the last list, each with its JSON, by their ids."""
     thinking: ThinkingPrefixes = field(default_factory=ThinkingPrefixes)

@@ -61,7 +61,8 @@ class _Comparison(NamedTuple):
     """Messages that stand otherwise in it, from 0."""
     same_objects: bool = False
     """True if it holds the caller's own objects as they came last."""
-    with_view: bool = False
+    is_of_view: bool = False
+    """True if those messages are a view."""
 
 
 class _Known(NamedTuple):
@@ -152,7 +153,7 @@ def _take_in_known(
     same = compared is not None and compared.same_objects
     state.caller.hold_list(messages, fixed, known_count, as_said=as_said, same=same)
     if not as_said:
-        is_whole = compared is not None and compared.with_view and not compared.places
+        is_whole = compared is not None and compared.is_of_view and not compared.places
         state.caller.hold_view(messages, state.loaded, state.view.said, is_whole=is_whole)
         state.caller.hold_resumed([*body, *new], state.position)
     elif edited := state.position.edited:  # what was edited in a view may be again what it was
@@ -229,7 +230,7 @@ def _compare(state: SessionState, messages: list[Any]) -> _Comparison | None:
         and _is_unchanged(state, known, messages, fixed)
     ):
         return _Comparison(known, [], same_objects=True)
-    return _Comparison(known, [*find_changed(known, messages, fixed)], with_view=bool(caller.handed_view))
+    return _Comparison(known, [*find_changed(known, messages, fixed)], is_of_view=bool(caller.handed_view))
 
 
 def _find_new(
@@ -388,7 +389,7 @@ def _find_known(
         return _Known([], as_said=True)
     compared = compared if fixed == loaded.fixed else None
     changed = None if compared is None else compared.places
-    in_said, in_view = (None, changed) if compared and compared.with_view else (changed, None)
+    in_said, in_view = (None, changed) if compared and compared.is_of_view else (changed, None)
     if said and in_said == []:
         return _Known(said, as_said=True)
     body = messages[fixed:]

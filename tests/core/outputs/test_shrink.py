@@ -1402,6 +1402,17 @@ def test_a_long_name_of_a_test_leaves_room_for_why_and_how_many(lines, needed):
     assert needed[-1] in said.replace("FAIL example", "FAIL\texample")
 
 
+def test_a_name_that_has_room_is_whole_and_its_reason_is_cut():
+    run = [
+        "collected 68 items",
+        *(f"tests/test_{number}.py ....." for number in range(9)),
+        "FAILED tests/test_ext_autodoc.py::test_autodoc - AssertionError: assert 'a warning' == ''",
+        "=========== 1 failed, 67 passed, 42 warnings in 5.34s ===========",
+    ]
+    said = read_outcome("\n".join(run), 95).line
+    assert said.endswith("; FAILED tests/test_ext_autodoc.py::test_autodoc - …")
+
+
 def test_lines_around_a_failure_are_none_of_tests_that_passed():
     lines, _ = LONG_RUNS["go"]
     assert "--- PASS" not in shrink("\n".join(lines), 75)

@@ -363,7 +363,9 @@ def _describe_tests(lines: Sequence[str], room: int) -> str:
     summary = ", ".join(dict.fromkeys(ends[-2:]))
     if len(summary) + len(failed) > room - 2:
         summary = cut_words("".join(ends[-1:]), max(room // 2, room - 2 - len(failed)))
-        failed = cut_name(failed, max(room // 3, room - 2 - len(summary)))
+        name, left = failed.partition(" - ")[0], max(room // 3, room - 2 - len(summary))
+        # Where the name fits, the reason behind it has its end cut, as any line.
+        failed = failed if len(f"{name} - …") <= left else cut_name(name, left)
     return "; ".join(filter(None, (summary, failed)))
 
 

@@ -1411,6 +1411,8 @@ def test_a_name_that_has_room_is_whole_and_its_reason_is_cut():
     ]
     said = read_outcome("\n".join(run), 95).line
     assert said.endswith("; FAILED tests/test_ext_autodoc.py::test_autodoc - …")
+    said = read_outcome("\n".join(run), 90).line  # the reason would have no letter
+    assert said.endswith("; FAILED tests/test_ext_autodoc.py::test_autodoc")
 
 
 def test_lines_around_a_failure_are_none_of_tests_that_passed():

@@ -99,19 +99,23 @@ def test_a_second_refusal_is_the_providers_error_also_then(provider, adapter):
 
 
 def test_tasks_at_once_are_each_sent_their_own_list(provider, adapter):
-    """Both requests are under way before the first of them is refused."""
+    """Both requests are under way before one is refused, and both are refused before one is sent again."""
 
     async def talk():
-        session, arrived = await adapter.asession("k", create=True), asyncio.Barrier(2)
+        session, both = await adapter.asession("k", create=True), asyncio.Barrier(2)
 
         async def send(messages):
             calls = []
 
             async def call(view):
                 calls.append(view)
-                if len(calls) == 1:
-                    await arrived.wait()
-                return await asyncio.to_thread(post, provider, view)
+                if len(calls) > 1:
+                    return await asyncio.to_thread(post, provider, view)
+                await both.wait()
+                try:
+                    return await asyncio.to_thread(post, provider, view)
+                finally:
+                    await both.wait()
 
             await AsyncTurn(session, BRIDGE, messages).send(call)
             return calls[-1]

@@ -4,6 +4,7 @@ import asyncio
 import gc
 import inspect
 import threading
+from weakref import WeakSet
 
 import pytest
 
@@ -20,6 +21,7 @@ WINDOW = 4000
 CHAT = {"model": "gpt-4o", "messages": [{"role": "user", "content": "Turn 1: hi"}]}
 RESPONSES = {"model": "gpt-4o", "input": [{"role": "user", "content": "Turn 1: hi"}]}
 MESSAGES = {"model": "claude-sonnet-5", "max_tokens": 100, "messages": CHAT["messages"]}
+OPENED = WeakSet()  # a test drops a client to see who else holds it
 TEXT = "the build failed in module parser because of a missing brace " * 12
 
 
@@ -40,9 +42,20 @@ def provider():
     assert running.problems == []
 
 
+@pytest.fixture(autouse=True)
+def no_socket_is_left():
+    """The collector would find it in a later test, and that one would fail."""
+    yield
+    while OPENED:
+        OPENED.pop().close()
+
+
 def plain_client(provider, kind=openai.OpenAI, **options):
     address = provider.url if kind.__module__.startswith("openai") else provider.root
-    return kind(base_url=address, api_key="none", max_retries=0, **options)
+    client = kind(base_url=address, api_key="none", max_retries=0, **options)
+    if isinstance(client, openai.OpenAI | anthropic.Anthropic):
+        OPENED.add(client)
+    return client
 
 
 def wrapped_client(provider, kind=openai.OpenAI, **options):

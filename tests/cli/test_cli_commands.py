@@ -488,6 +488,23 @@ def test_compact_json_and_a_file_at_once(large, tmp_path):
     assert json.loads((tmp_path / "out.json").read_text()) == told["messages"]
 
 
+@pytest.mark.parametrize(
+    "command", [("compact", "--json"), ("compact", "-q"), ("replay", "--policy", "ripple")]
+)
+@pytest.mark.usefixtures("model")
+def test_in_a_pipe_a_slow_model_is_named_now_and_then(large, monkeypatch, command):
+    monkeypatch.setattr("refold.cli.output.activity.DELAY_SECONDS", 0.01)
+    monkeypatch.setattr("refold.cli.output.activity.LINE_SECONDS", 0.0)
+    saved("slow.py", "import time\ntime.sleep(1)\nimport model")
+    name, *options = command
+    done = run_cli(name, large, "--window", "8k", *options, "--ask", f"{sys.executable} slow.py")
+    asking = [line for line in done.err.splitlines() if line.startswith("asking ")]
+    assert bool(asking) == ("-q" not in options), done.err
+    assert all(re.fullmatch(r"asking \S+: .+, [\d,]+ characters \(\d+ s\)", line) for line in asking)
+    assert "asking" not in done.out
+    assert done.json if "--json" in options else done.out
+
+
 def test_compact_asks_a_program(large, model, tmp_path):
     done = run_cli("compact", large, "--window", "8k", "--ask", model, "--focus", "berths", "--json")
     assert "summarize" in done.json["stages"]

@@ -222,6 +222,42 @@ def test_the_line_about_long_work_goes_on_while_the_result_goes_into_a_file():
     assert "(3 s)" in err.getvalue()
 
 
+class Seconds:
+    """A clock and an end of the work in one: each wait takes a second, and the work takes so many."""
+
+    def __init__(self, seconds):
+        self.now, self._last = 0, seconds
+
+    def __call__(self):
+        return self.now
+
+    def wait(self, _delay):
+        self.now += 1
+        return self.now > self._last
+
+
+def test_in_a_pipe_long_work_says_ever_more_rarely_what_it_does():
+    err, seconds = io.StringIO(), Seconds(210)
+    activity = Activity(err, seconds, redraws=False)
+    with progress(Screen(out=None, err=err, activity=activity)) as told:
+        told.show("asking http://localhost:8080/v1#a-model-with-a-long-name: summarize, 12,345 characters")
+        activity.tick("refold compact", 0, seconds)
+    lines = err.getvalue().splitlines()
+    assert [line.rpartition("(")[2] for line in lines] == [f"{at} s)" for at in (10, 20, 40, 80, 140, 200)]
+    assert lines[0].startswith("asking http://localhost:8080/v1#a-model-with-a-long-name: summarize, 12,345 ")
+
+
+def test_in_a_pipe_a_share_has_no_bar_and_a_command_is_not_named():
+    err = io.StringIO()
+    activity = Activity(err, redraws=False)
+    with progress(Screen(out=None, err=err, activity=activity)) as told:
+        told.show("replaying", 1, 4)
+        activity.tick("refold replay", -10, Seconds(1))
+    activity.tick("refold replay", -99, Seconds(1))
+    assert err.getvalue().startswith("replaying 25% (")
+    assert err.getvalue().count("\n") == 1
+
+
 def test_progress_without_standard_error_is_silent():
     told = Progress(Screen(out=None, err=None), shown=True)
     told.show("reading")

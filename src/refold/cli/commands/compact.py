@@ -53,6 +53,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace, screen: Screen) -> int:
     """Compact, write the result, and report on standard error."""
+    screen.activity.erase(for_good=args.quiet)
     inputs = read_inputs(args, screen)
     source = inputs.source
     if args.in_place and source.transcript is not None:

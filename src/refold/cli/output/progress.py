@@ -25,10 +25,14 @@ class Progress:
 
     def show(self, doing: str, done: int = 0, total: int = 0) -> None:
         """Draw the line again; without `total` it has no bar, because the end is unknown."""
-        size = min(30, self.screen.width * 3 // 8)
-        text = shorten(clean(doing), self.screen.width - size - _BESIDE)
-        if total:
-            text = f"{text}  {strip(done, total, size, self.screen):<{size}} {done / total:4.0%}"
+        text = clean(doing)
+        if not self.screen.activity.redraws:
+            text += f" {done / total:.0%}" if total else ""
+        else:
+            size = min(30, self.screen.width * 3 // 8)
+            text = shorten(text, self.screen.width - size - _BESIDE)
+            if total:
+                text = f"{text}  {strip(done, total, size, self.screen):<{size}} {done / total:4.0%}"
         self.screen.activity.doing = text
         self._draw(text)
 

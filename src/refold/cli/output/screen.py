@@ -196,7 +196,7 @@ def find_screen(*, colour: bool = True, variables: Mapping[str, str] | None = No
         fancy=not dumb and encoding.lower().startswith("utf") and locale not in {"C", "POSIX"},
         letters=encoding.lower().startswith("utf"),
         width=terminal_width(),
-        activity=Activity(sys.stderr if err_live and not dumb else None),
+        activity=Activity(sys.stderr, redraws=err_live and not dumb),
     )
 
 

@@ -748,6 +748,16 @@ class TestOwnTools:
                 "call-without-result",
             ),
             (
+                [HELLO, assistant(ANSWER, THOUGHT), assistant(THOUGHT), assistant(SEARCH), HELLO],
+                [HELLO, assistant(ANSWER), HELLO],
+                "call-without-result",
+            ),
+            (
+                [HELLO, assistant(THOUGHT), assistant(FOUND), assistant(ANSWER), assistant(THOUGHT)],
+                [HELLO, assistant(THOUGHT), assistant(ANSWER), assistant(THOUGHT)],  # it may lead to more
+                "result-without-call",
+            ),
+            (
                 [HELLO, assistant({"type": "mcp_tool_result", "tool_use_id": "m", "content": []}, ANSWER)],
                 [HELLO, assistant(ANSWER)],
                 "result-without-call",

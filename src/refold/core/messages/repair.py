@@ -128,17 +128,21 @@ def _drop_lone_items(
         else:
             is_followed = messages[at].role == "assistant"
     if lone or links.lone:
-        left = [(at, _drop_places(at, message, links.lone)) for at, message in enumerate(messages)]
-        kept = [(at, message) for at, message in left if at not in lone]
-        messages = [message for at, message in kept if message.parts or not messages[at].parts]
-        links = link(messages)
+        kept: list[Message] = []
+        is_last = False  # True where all that stood behind a message in its turn has left
+        for at in sorted({*range(len(messages))} - lone, reverse=True):
+            message = _drop_places(at, messages[at], links.lone, is_last=is_last)
+            has_left = bool(messages[at].parts) and not message.parts
+            is_last = has_left and (not kept or kept[-1].role != "assistant")
+            kept += [] if has_left else [message]
+        messages, links = kept[::-1], link(kept[::-1])
     return messages, links
 
 
-def _drop_places(index: int, message: Message, leaving: Collection[Place]) -> Message:
+def _drop_places(index: int, message: Message, leaving: Collection[Place], *, is_last: bool) -> Message:
     """Return a message without the parts that leave, and without thoughts that led only to them."""
     kept = [part for place, part in enumerate(message.parts) if (index, place) not in leaving]
-    if len(kept) == len(message.parts):
+    if len(kept) == len(message.parts) and not is_last:
         return message
     while kept and type(kept[-1]) is Thinking:  # Anthropic refuses them at the end of a message
         kept.pop()

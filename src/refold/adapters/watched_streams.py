@@ -74,10 +74,6 @@ def is_usage_chunk(chunk: Any) -> bool:
     return not getattr(chunk, "choices", True) and getattr(chunk, "usage", None) is not None
 
 
-def _show_all(chunk: Any) -> bool:  # noqa: ARG001  # a chunk is hidden where one was asked for
-    return False
-
-
 class Source:
     """The chunks of a stream as the client reads them, and how its response is closed.
 
@@ -154,7 +150,7 @@ class WatchedChunks:
         view: View,
         is_hidden: IsHidden | None,
     ) -> None:
-        self._observer, self._is_hidden = _Observer(session, late), is_hidden or _show_all
+        self._observer, self._is_hidden = _Observer(session, late), is_hidden or (lambda _chunk: False)
         self._chunks: Any = turns.stream(self._observer, call, view, say=False, reader=AnswerChunks)
 
     def __iter__(self) -> Self:
@@ -213,7 +209,7 @@ class AsyncWatchedChunks:
         view: View,
         is_hidden: IsHidden | None,
     ) -> None:
-        self._is_hidden = is_hidden or _show_all
+        self._is_hidden = is_hidden or (lambda _chunk: False)
         self._chunks = turns.astream(session, call, view, say=False, reader=AnswerChunks)
 
     def __aiter__(self) -> Self:

@@ -31,20 +31,15 @@ class Activity:
     ) -> None:
         self.doing = ""
         """What is being done now; the name of the command where nothing else is known."""
-        self._stream = stream
+        self._stream, self._clock = stream, clock
         self.redraws = redraws
         """False where each line stays, as in a pipe or a file."""
-        self._clock = clock
         self._lock = threading.RLock()
-        self._is_drawn = False
-        self._is_over = False
+        self._is_drawn = self._is_over = False
 
     @contextmanager
     def watch(self, doing: str) -> Iterator[None]:
         """Draw the line while this lasts, from a second on."""
-        if self._stream is None:
-            yield
-            return
         self.doing, ended, begun = doing, threading.Event(), self._clock()
         ticks = threading.Thread(target=self.tick, args=(doing, begun, ended), daemon=True)
         ticks.start()

@@ -284,3 +284,28 @@ class CountingStore:
 
     def __getattr__(self, name):
         return getattr(self.store, name)
+
+
+@pytest.mark.parametrize("hint", [None, "responses"])
+def test_no_session_is_found_that_would_refuse_the_list(hint):
+    """Its own tool calls stand in a format that the list's cannot read; a plain list it takes."""
+    opening = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "Hello."}]
+    wires = {
+        "responses": {"type": "function_call", "call_id": "c", "name": "look", "arguments": "{}"},
+        "anthropic": {
+            "role": "assistant",
+            "content": [{"type": "tool_use", "id": "c", "name": "look", "input": {}}],
+        },
+    }
+    with refold.Sessions(store="memory:", window="8k") as sessions:
+        sessions.get("responses").prepare([*opening, wires["responses"]])
+        assert sessions.find([*opening, wires["anthropic"]], hint=hint) is None
+        for name, lists in (
+            ("responses", ([], [wires["responses"]])),
+            ("anthropic", ([wires["anthropic"]],)),
+        ):
+            sessions.get(name).prepare([*opening, wires[name]])
+            for rest in lists:
+                found = sessions.find([*opening, *rest], hint=name)
+                assert found.name == name
+                assert sessions.get(found.name).prepare([*opening, *rest]).messages

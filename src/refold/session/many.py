@@ -15,12 +15,13 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
+from refold import formats
 from refold.arguments import check_arguments, check_options
 from refold.calls.conversation import choose_format
-from refold.core.log.entries import AS_WRITTEN, ROOT, SYSTEM, hash_entry
+from refold.core.log.entries import AS_WRITTEN, ROOT, SAID, SYSTEM, hash_entry
 from refold.core.messages.message import Message
 from refold.core.messages.plain_values import to_plain_messages
-from refold.errors import RefoldError
+from refold.errors import FormatError, RefoldError
 from refold.formats.shared import canonical
 from refold.policies import presets
 from refold.redaction.redact import SecretMemory
@@ -237,6 +238,9 @@ def find_session(
         if shared := _count_known(store, chain):
             parsed = wire.parse(body[:shared])
             sessions = [found.session for found in store.locate([chain[shared - 1]])[chain[shared - 1]]]
+            # a session reads plain messages in its own format
+            own = wire if format else formats.detect_or_none(items)
+            sessions = [each for each in sessions if own is None or _can_read(store, each, own)]
             if hint not in sessions:  # then one with the same system messages, then the youngest
                 sessions = [session for session in sessions if _may_go_on(store, session, parsed)]
                 alike = (session for session in sessions if _read_system(store, session) == items[:start])
@@ -246,13 +250,12 @@ def find_session(
 
 
 def _name_messages(body: Sequence[Any], prefix: str, redact: Callable[[Any], Any] | None) -> list[str]:
-    names: list[str] = []
-    parent = ROOT
+    names = [ROOT]
     for number, item in enumerate(body, 1):
         value = canonical.to_json(item) if isinstance(item, Message) else item
-        parent = hash_entry(parent, "said", value if redact is None else redact(value), number, prefix)
-        names.append(parent)
-    return names
+        value = value if redact is None else redact(value)
+        names.append(hash_entry(names[-1], "said", value, number, prefix))
+    return names[1:]
 
 
 def _count_known(store: Store, names: Sequence[str]) -> int:
@@ -277,6 +280,19 @@ def _may_go_on(store: Store, session: str, shared: Sequence[Message]) -> bool:
         return True
     head = store.head(session)
     return head is not None and _LEAST_COVERED <= len(shared) == head.said
+
+
+def _can_read(store: Store, session: str, wire: formats.Format) -> bool:
+    """True if the messages of a session can be read in this format: else it would refuse the list."""
+    head = store.head(session)
+    newest = iter(()) if head is None else store.read(session, head.place, kinds=SAID, newest=True)
+    last = next(newest, None)
+    if last is None or last.beside.get("format", formats.DEFAULT) == wire.name:
+        return True
+    try:
+        return bool(wire.parse([last.value, *(entry.value for entry in newest)][::-1]))
+    except FormatError:
+        return False
 
 
 def _read_system(store: Store, session: str) -> list[Any]:

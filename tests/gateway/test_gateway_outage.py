@@ -138,6 +138,32 @@ def test_only_the_first_request_waits_for_a_store_that_others_hold(upstream, sto
         assert refold.open(name, store=store.inner).stats().said == 13
 
 
+def test_what_waited_is_stored_though_its_conversations_send_nothing_more(upstream, store, caplog):
+    """A probe of /readyz or a request of somebody else finds the store back, and one line tells an outage."""
+    clients = [ClaudeCode(session=f"s{number}", task=f"Task {number}") for number in range(3)]
+    with running_gateway(upstream, HistoryOptions(store=store)) as gateway:
+        for client in clients:
+            play_request(gateway, client.request(2))
+        for finds_it_back in ("probe", "request"):
+            store.is_stopped = True
+            steps = 4 if finds_it_back == "probe" else 6
+            names = [play_request(gateway, c.request(steps)).header("x-refold-session") for c in clients]
+            assert count_unsaved(gateway) > 0
+            assert {send(gateway, "GET", "/readyz").status for _ in range(3)} == {503}
+            store.is_stopped = False
+            if finds_it_back == "probe":
+                assert send(gateway, "GET", "/readyz").status == 200
+            else:
+                new = ClaudeCode(session="new", task="Another task").request(2)
+                tries = (play_request(gateway, new).header("x-refold-session") for _ in range(10_000))
+                assert next(filter(None, tries), None) is not None
+            assert any(count_unsaved(gateway) == 0 for _ in range(1_000))
+            for client, name in zip(clients, names, strict=True):
+                said = len(client.request(steps).body["messages"])
+                assert refold.open(name, store=store.inner).stats().said == said
+    assert caplog.text.count("the store does not answer") <= 1
+
+
 def test_acceptance_7_a_database_that_stops_for_a_while_fails_no_request(upstream):
     """A real server of PostgreSQL: stopped, and started again; what waited in memory is stored then."""
     pytest.importorskip("psycopg", reason="PostgreSQL needs the extra postgres")

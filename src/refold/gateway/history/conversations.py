@@ -146,6 +146,13 @@ class Conversations:
         """Return how many messages wait in memory, because the store fails."""
         return sum(session.state.log.unsaved_messages for session in list(self._calls.live.values()))
 
+    def store_waiting(self) -> None:
+        """Store what waits in memory, also of those who send nothing now, behind their backs."""
+        for conversation in self._known:
+            session = self._calls.live.get(conversation.name)
+            if session is not None and session.unsaved:
+                self._keep(self._store_in_order(conversation, session))
+
     def note_tenant(self, tenant: str) -> None:
         """Note in this store that there is a tenant, behind the caller's back."""
         self._keep(self._work(self._calls.note_tenant, tenant))
@@ -320,6 +327,10 @@ class Conversations:
     ) -> None:
         async with conversation.in_turn():
             await _end_observing(self._work(self._calls.observe, conversation, turn, wire, answer), on_end)
+
+    async def _store_in_order(self, conversation: Conversation, session: Session) -> None:
+        async with conversation.in_turn():
+            await self._work(session.folds)  # each call of a session stores first what waits
 
     async def _work(self, call: Callable[..., T], *arguments: Any) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._around.pool, call, *arguments)

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import OrderedDict, deque
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Final
@@ -87,8 +87,8 @@ class KnownConversations:
         self._known: OrderedDict[str, Conversation] = OrderedDict()
         self._by_tip: dict[str, str] = {}
 
-    def __len__(self) -> int:
-        return len(self._known)
+    def __iter__(self) -> Iterator[Conversation]:
+        return iter(list(self._known.values()))
 
     def get(self, name: str, policy: str) -> Conversation:
         """Return the conversation of a name, which has this policy from now on."""

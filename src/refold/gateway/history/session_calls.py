@@ -138,9 +138,10 @@ class SessionCalls:
                 store = self._store = self._store or self._find_store()
             store.head(_NOBODY)
         except StoreError as error:
+            if not self.breaker.is_open:  # a probe each second does not say it each second
+                # its text names a place or a host, never what somebody said
+                _LOGGER.warning("the store does not answer (%s): new conversations are not folded", error)
             self.breaker.note_failure(time.monotonic())
-            # its text names a place or a host, never what somebody said
-            _LOGGER.warning("the store does not answer (%s): histories are not folded", error)
             return False
         self.breaker.note_success()
         return True

@@ -88,7 +88,9 @@ class Tenants:
 
     async def is_ready(self) -> bool:
         """Return whether the store answers; if it does not, histories go on unmodified until it does."""
-        return await self._single.is_ready()
+        is_ready = await self._single.is_ready()
+        self._store_waiting()
+        return is_ready
 
     def read_virtual_keys(self) -> None:
         """Read the file of virtual keys again: one that is no longer in it is refused from now on."""
@@ -127,18 +129,29 @@ class Tenants:
 
     def count_unsaved(self) -> int:
         """Return how many messages of all tenants wait in memory."""
-        tenants = (self._single, *(tenant.conversations for tenant in self._open.values()))
-        return sum(conversations.count_unsaved() for conversations in tenants)
+        return sum(conversations.count_unsaved() for conversations in self._list())
 
     def leave(self, tenant: str) -> None:
         """End what `enter` began."""
         known = self._open.get(tenant)
         if known is not None:  # the single one is always open; when the gateway is closed, all are gone
             known.requests -= 1
+        self._store_waiting()
+
+    def _store_waiting(self) -> None:
+        """Store what waits in memory once the store answers again."""
+        breaker = self._around.breaker
+        if breaker.has_returned:
+            breaker.has_returned = False
+            for conversations in self._list():
+                conversations.store_waiting()
+
+    def _list(self) -> list[Conversations]:
+        return [self._single, *(tenant.conversations for tenant in self._open.values())]
 
     async def close(self) -> None:
         """Wait for what runs, and close the sessions and the stores."""
-        rest = [self._single, *(tenant.conversations for tenant in self._open.values())]
+        rest = self._list()
         self._open.clear()
         await asyncio.gather(*self._closing, *(_close(one) for one in rest))
         self._around.pool.shutdown(wait=False, cancel_futures=True)

@@ -35,6 +35,8 @@ class StoreBreaker:
         self._is_tried = False
         self._is_busy = False
         """True if it failed because others held it: that it can be read says nothing then."""
+        self.has_returned = False
+        """True since it has answered again, until what waited for it is stored."""
 
     @property
     def is_open(self) -> bool:
@@ -62,6 +64,7 @@ class StoreBreaker:
         """Note that the store has answered."""
         self._is_tried = False
         if has_written or not self._is_busy:
+            self.has_returned = self.has_returned or self.is_open
             self._seconds, self._until, self._is_busy = 0.0, 0.0, False
 
     def watch(self, call: Callable[[], T], *, writes: bool = False) -> T:

@@ -185,6 +185,18 @@ def test_the_meter_has_the_reports_and_marks_of_the_log(address):
     assert (max(thin["sent"]), min(thin["sent"])) == (max(usage["sent"]), min(usage["sent"]))
 
 
+def test_the_meter_keeps_what_a_fold_took_though_it_is_made_again(address):
+    """A pin makes it again under another name; the requests in between were sent without what it took."""
+    say_task(address, turns=30).close()
+    with inspecting(address) as served:
+        before = served.get("sessions/task/usage")
+        hit = served.get("recall?q=function_2_30")["hits"][0]
+        assert served.post("sessions/task/pin", {"handle": hit["handle"]}).status == 200
+        assert any(fold["made_again"] for fold in served.get("sessions/task")["folds"])
+        after = served.get("sessions/task/usage")
+    assert (after["sent"], after["without"]) == (before["sent"], before["without"])
+
+
 def test_a_fold_says_which_model_wrote_it_and_how_long_it_took(address):
     found = "The licence server of staging is harbor-17, port 7443."
     summary = f"The parser in src/parse.py is being fixed. {found} Files 0 to 9 were read."

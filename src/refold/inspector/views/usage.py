@@ -11,7 +11,7 @@ from refold.inspector.stored import StoredSession
 from refold.inspector.views.branches import list_branches
 from refold.inspector.views.session_list import find_size
 from refold.inspector.views.shown import find_redactor
-from refold.session.steps.read_entries import is_believed, usage_report
+from refold.session.steps.read_entries import fold_sizes, is_believed, usage_report
 
 POINTS: Final = 400
 MOST_POINTS: Final = 5_000
@@ -29,7 +29,8 @@ class _Meter:
     stored: StoredSession
     rows: list[tuple[int, int, float, int, int, float | None]] = field(default_factory=list)
     marks: list[dict[str, Any]] = field(default_factory=list)
-    standing: set[str] = field(default_factory=set)
+    standing: dict[str, int] = field(default_factory=dict)
+    """Tokens that each fold took out which stands, also under a name that it no longer has."""
     model: str = ""
     requests: int = 0
     said: list[int] = field(default_factory=list)
@@ -44,12 +45,13 @@ class _Meter:
         match entry.kind:
             case "fold":
                 if entry.name in self.stored.labels:
-                    self.standing.add(entry.name)
+                    before, after = fold_sizes(value)
+                    self.standing[entry.name] = before - after
                     kind = "overflow" if value.get("trigger") == EMERGENCY else "fold"
                     self._mark(entry, kind, self.stored.labels[entry.name], entry.name)
             case "unfold":
                 name = str(value.get("fold"))
-                self.standing.discard(name)
+                self.standing.pop(name, None)
                 if name in self.stored.labels:
                     self._mark(entry, "unfold", self.stored.labels[name], name)
             case "checkpoint":
@@ -71,9 +73,8 @@ class _Meter:
             return
         usage = report.usage
         cached = usage.cache_read / usage.input if usage.input else None
-        saved = sum(fold.saved for fold in self.stored.folds if fold.name in self.standing)
-        row = (self.requests, entry.said, entry.at, usage.context, usage.context + saved, cached)
-        self.rows.append(row)
+        uncut = usage.context + sum(self.standing.values())
+        self.rows.append((self.requests, entry.said, entry.at, usage.context, uncut, cached))
 
     def mark_branches(self, branches: list[dict[str, Any]]) -> None:
         """Mark where other branches leave this one; those of one place are one mark."""

@@ -43,6 +43,9 @@ def test_every_value_with_where_it_came_from(monkeypatch, tmp_path):
     assert set(SETTINGS) <= set(rows)
     assert "16,000" in shown.out
     assert "OPENAI_API_KEY" in shown.out
+    monkeypatch.setenv("REFOLD_SERVE_PORT", "8471")
+    assert run_cli("config", "serve.port").out == "8471\n"  # a number, not an amount
+    assert "8471" in run_cli("config").out
     told = run_cli("config", "--json").json
     assert told["settings"]["policy"] == {
         "value": "opal",

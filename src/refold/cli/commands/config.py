@@ -72,7 +72,7 @@ def run(args: Namespace, screen: Screen) -> int:
         if args.json:
             screen.json({"name": name, **rows[name]})
         elif value is not None:
-            screen.line(_format_value(value))
+            screen.line(_format_value(name, value))
         else:
             default = default_address() if name == "store" else rows[name]["default"]
             screen.note(f"{name} is not set; the default is {default}")
@@ -156,7 +156,7 @@ def _serve_data(settings: config.Settings) -> dict[str, dict[str, Any]]:
 def _show_settings(rows: Mapping[str, dict[str, Any]], settings: config.Settings, screen: Screen) -> None:
     cells = [["setting", "value", "from"]]
     for name, row in rows.items():
-        value = f"({row['default']})" if row["value"] is None else _format_value(row["value"])
+        value = f"({row['default']})" if row["value"] is None else _format_value(name, row["value"])
         cells.append([name, value, row["source"]])
     for name, window in settings.windows.items():
         cells.append([f"windows.{name}", _format_window(window), settings.sources["windows"]])
@@ -170,10 +170,11 @@ def _show_settings(rows: Mapping[str, dict[str, Any]], settings: config.Settings
     screen.line(f"keys: {keys} (from the environment alone; never shown)")
 
 
-def _format_value(value: Any) -> str:
+def _format_value(name: str, value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
-    return f"{value:,}" if isinstance(value, int) else str(value)
+    is_amount = isinstance(value, int) and name != "serve.port"
+    return f"{value:,}" if is_amount else str(value)
 
 
 def _format_window(window: Any) -> str:

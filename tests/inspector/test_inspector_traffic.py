@@ -213,6 +213,8 @@ def test_without_histories_or_by_choice_there_is_no_page(tmp_path):
     with passing(tmp_path) as served:
         assert served.send("GET", "/inspect").status == 200
     with gatewaying(HistoryOptions(store="memory:"), inspect=False) as served:
+        link = served.send("GET", "/inspect/link", {"x-api-key": "k"}, cookie=False)
+        assert (link.status, b"REFOLD_SERVE_INSPECT_TOKEN" in link.body) == (404, True)
         reply = served.send("GET", "/inspect")
         assert (reply.status, served.server.inspector_url) == (404, "")
 

@@ -244,10 +244,11 @@ class Gateway:
         own = await self._answer_own_path(request, path)
         if own is not None:
             return own
-        if path == _LINK and request.method == "GET":
+        if path == _LINK and request.method == "GET" and self.inspector is not None:
             return self._answer_link(request)
         if is_inspector_path(path):
-            raise Refusal(404, "inspect", "the inspector is not served here: [serve] inspect")
+            why = "[serve] inspect, and beyond this machine REFOLD_SERVE_INSPECT_TOKEN"
+            raise Refusal(404, "inspect", f"the inspector is not served here: {why}")
         if self.draining:
             raise Refusal(503, "draining", "the gateway is being stopped", Retry_After=_RETRY_SECONDS)
         if self._open > options.max_requests:

@@ -254,8 +254,9 @@ def _folds_wrong(path: list[Entry], whole: list[str]) -> Iterator[str]:
             answered = answers[fold.name][place]  # whole, also where the view shows less of it
             if _SAW not in answered:
                 continue
-            if answered.endswith("…"):
-                answered = max((each for each in whole if each.startswith(answered[:-1])), key=len)
+            told = {answered}
+            if answered.endswith("…"):  # of answers that begin alike, any may be the one that was cut
+                told = {each for each in whole if each.startswith(answered[:-1])}
             covered, taken = _covered(own), set[str]()
             for piece in _taken_by(fold, place):
                 numbers = covered.intersection(_numbers(view, piece))
@@ -267,7 +268,7 @@ def _folds_wrong(path: list[Entry], whole: list[str]) -> Iterator[str]:
                     taken.update(said.get(number, f"#{number}, which nobody said") for number in numbers)
             if not covered:
                 yield f"fold {fold.name[:12]} does not say what it covers"
-            if unseen := taken - set(_TOKEN.findall(own + answered)):
+            if unseen := min((taken - set(_TOKEN.findall(own + each)) for each in told), key=len):
                 yield f"fold {fold.name[:12]} stands for {sorted(unseen)}, which its model had not seen"
 
 

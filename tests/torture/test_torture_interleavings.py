@@ -1,8 +1,11 @@
 """The short form of bench/torture/interleavings.py, and that its checker sees a stale summary and a lost update."""
 
+from dataclasses import replace
+
 import pytest
 from bench.torture import interleavings
 
+import refold
 from refold import open_store
 from refold.session.steps import install_fold
 from sample_sizes import few_or_all
@@ -45,3 +48,31 @@ def test_a_store_that_does_not_compare_is_found_out(monkeypatch):
 
     monkeypatch.setattr(memory, "append", careless)
     assert interleavings.campaign(seed=1, count=15)["wrong"] > 0
+
+
+def test_a_cut_summary_is_judged_by_each_answer_that_it_can_be_of(monkeypatch):
+    answers = []
+
+    def tell_what_is_seen(question):
+        seen = sorted(set(interleavings._TOKEN.findall(question.text)))
+        answers.append(interleavings._SAW + " ".join(seen))
+        return answers[-1]
+
+    with refold.open(interleavings.SESSION, store="memory:", window=3_000, ask=tell_what_is_seen) as session:
+        for turn in range(40):
+            role = "assistant" if turn % 2 else "user"
+            session.say({"role": role, "content": f"m1x{turn} {'and so it goes ' * 30}"})
+        session.compact()
+        path = session.log()
+
+    def cut(fold):
+        (put,) = fold_messages(fold)
+        rest = answers[-1][100:]
+        parts = tuple(replace(part, text=part.text.replace(rest, "…")) for part in put.parts)
+        return [replace(put, parts=parts, meta={"text": f"{begin}…"})]
+
+    fold_messages, begin = interleavings.fold_messages, answers[-1][:100]
+    monkeypatch.setattr(interleavings, "fold_messages", cut)
+    longer = begin + " m9x9" * 99
+    assert list(interleavings._folds_wrong(path, [*answers, longer])) == []
+    assert "had not seen" in next(interleavings._folds_wrong(path, [longer]))

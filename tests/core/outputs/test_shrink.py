@@ -272,6 +272,14 @@ class TestLogs:
         shrunk = shrink("\n".join(lines), 100)
         assert "\n".join(lines[149:152]) in shrunk
 
+    def test_the_last_lines_come_before_repeats_around_a_failure(self):
+        lines = log_lines(60)
+        lines[31] = "12:00:31 ERROR could not reach smtp.example.com: connection refused"
+        lines += ["12:01:00 INFO received SIGTERM", "12:01:01 INFO draining jobs", "12:01:02 INFO bye", ""]
+        shrunk = shrink("\n".join(lines), 100)
+        assert "INFO received SIGTERM\n12:01:01 INFO draining jobs\n12:01:02 INFO bye" in shrunk
+        assert f"{lines[30]}\n{lines[31]}\n[... " in shrunk
+
     def test_the_first_of_many_failures_leads(self):
         lines = [f"gcc -c f{i}.c" for i in range(200)]
         lines += ["f9.c:14:5: error: 'foo' undeclared", "make: *** [Makefile:12: f9.o] Error 1"]
@@ -554,6 +562,19 @@ class TestTests:
         assert "FAILED tests/test_cart.py::test_total - assert 2.5 == 3.0" in shrink(PYTEST, 25)
         passed = "\n".join(f"tests/test_{place}.py ......... [ {place}%]" for place in range(40))
         assert shrink(f"{passed}\n360 passed in 3.2s", 12).startswith("360 passed in 3.2s")
+
+    def test_warnings_about_old_names_take_no_room_of_what_failed(self):
+        old = "/app/lib{0}.py:3: DeprecationWarning: the name {0} is old\n  from lib import {0}\n"
+        reason = '  File "tests/test_x.py", line 83, in test_x\n    assert f(x) == 2\nAssertionError'
+        run = f"app/tests/test_x.py[2] .F\n____ app/tests/test_x.py:test_x ____\n{reason}\n\n"
+        end = "=== tests finished: 1 passed, 1 failed, in 0.23 seconds ===\n"
+        shrunk = shrink("".join([*map(old.format, "abcdefgh"), run, end]), 60)
+        assert reason in shrunk
+        assert "DeprecationWarning" not in shrunk
+        run = run.replace(reason, "E   DeprecationWarning: the name a is old")
+        assert "E   DeprecationWarning: the name a" in shrink(
+            "".join([*map(old.format, "bcdef"), run, end]), 40
+        )
 
     def test_the_list_of_failed_tests_is_in_one_piece(self):
         listed = "\n".join(f"FAILED tests/test_x.py::test_{i} - assert {i} == 0" for i in range(40))

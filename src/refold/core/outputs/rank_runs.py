@@ -125,8 +125,7 @@ def rank_log(lines: Sequence[str]) -> LinePlan:
     # A request that failed may look like the ones that did not.
     unlike = find_first(shapes[place] for place in failures)
     distinct = [place for place, is_new in zip(failures, unlike, strict=True) if is_new]
-    usual = find_usual_warnings(plain)
-    usual |= {place for place, line in enumerate(plain) if _RULE.fullmatch(line)}
+    usual = _find_usual(plain)
     warnings = [place for place in find_warnings(plain) if new[place] and place not in usual]
 
     def lead(place: int) -> range:
@@ -142,12 +141,21 @@ def rank_log(lines: Sequence[str]) -> LinePlan:
         chain.from_iterable(map(lead, from_ends)),
         failures[-1:],
         islice(ends, 2),
-        _around(distinct, len(lines)),
+        _around(distinct, new),
         _rank_traces(traces[-2::-1]),
         mix_places(lines, ((3, (place for place in ends if new[place])), (2, distinct), (2, warnings))),
         ends,
     )
     return LinePlan(lines, order, _tell_repeats(shapes, new))
+
+
+def _find_usual(plain: Sequence[str]) -> set[int]:
+    """Return the places of lines that tell nothing of a run: blank ones, rules, and usual warnings."""
+
+    def tells_nothing(line: str) -> bool:
+        return not line.strip() or bool(_RULE.fullmatch(line))
+
+    return find_usual_warnings(plain) | {at for at, line in enumerate(plain) if tells_nothing(line)}
 
 
 def _find_failures(plain: Sequence[str], traces: Sequence[Trace]) -> list[int]:
@@ -183,11 +191,12 @@ def _rank_traces(traces: Iterable[Trace]) -> Iterator[int]:
             yield from reversed(frame)
 
 
-def _around(failures: Sequence[int], number: int) -> Iterator[int]:
-    """Yield the lines around the first and the last failure."""
+def _around(failures: Sequence[int], new: Sequence[bool]) -> Iterator[int]:
+    """Yield the lines around the first and the last failure: others than the one before only if new."""
     for failure in dict.fromkeys((*failures[:1], *failures[-1:])):
         for step in range(1, AROUND + 1):
-            yield from (place for place in (failure + step, failure - step) if 0 <= place < number)
+            near = (failure + step, failure - step)
+            yield from (at for at in near if 0 <= at < len(new) and (new[at] or at == failure - 1))
 
 
 def _tell_repeats(shapes: Sequence[str], new: Sequence[bool]) -> Describe:
@@ -229,14 +238,16 @@ def rank_tests(lines: Sequence[str]) -> LinePlan:
     summaries = [place for place in summaries if not passed[place]] or summaries
     failed = rank_failed([at for at in every if not passed[at] and FAILED_TEST.match(plain[at])], plain)
     traces = find_traces(plain)
-    asserted = [place for place in every if ASSERTION.match(plain[place])]
+    usual = _find_usual(plain)
+    asserted = [place for place in every if place not in usual and ASSERTION.match(plain[place])]
     # What came out says more than the line of code that was run.
     beside = ("code:", "assertion ", "thread '")
     asserted.sort(key=lambda at: (not plain[at].startswith("E "), plain[at].lstrip().startswith(beside)))
     found = [*(trace.message for trace in traces), *asserted]
     known = {*failed, *found}
+    telling = [new[place] and not passed[place] and place not in usual for place in every]
     other = [place for place in find_failures(plain) if not passed[place] and place not in known]
-    around = (place for place in _around(sorted(found or other), len(lines)) if not passed[place])
+    around = (place for place in _around(sorted(found or other), telling) if not passed[place])
     streams = (
         (3, failed),
         (4, found),
@@ -248,13 +259,13 @@ def rank_tests(lines: Sequence[str]) -> LinePlan:
     why = [at for at in found[:2] if at in {found[0], found[0] + 1}]
     is_listed = any(plain[place].startswith(LISTED) for place in failed[:1])
     first = (failed[:1], why[is_listed * 2 :], summaries[-1:], why, mix_places(lines, streams))
-    ends = (place for place in end_places(len(lines), 1, 3) if not passed[place] and new[place])
+    ends = (place for place in end_places(len(lines), 1, 3) if telling[place])
 
     def describe(start: int, stop: int) -> str:
         number = sum(passed[start:stop])
         return f"{number} passed or skipped" if number > 1 else ""
 
     # A run that was cut off tells by its last lines how far it came.
-    rest = every if summaries else end_places(len(lines))
+    rest = sorted(every, key=passed.__getitem__) if summaries else end_places(len(lines))
     brief = frozenset((*failed, *summaries, *(at for at in asserted if "' panicked at" in plain[at])))
     return LinePlan(lines, chain(*first, ends, rest), describe, brief=brief)

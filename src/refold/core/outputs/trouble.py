@@ -57,7 +57,8 @@ _REPORT_PARTS: Final = (
 )
 NO_FAILURE: Final = re.compile(r"(?i)\bwarn(?:ing)?s?\b|deprecated|\b(?:will|must) be (?:destroyed|replaced)")
 """A line that warns, or says what would be done: nothing has failed yet."""
-_USUAL_WARNING: Final = re.compile(r"[^\n]{0,200}\b(?:Pending)?(?:Deprecation|Future)Warning: ")
+# Behind an E it is what a test failed by.
+_USUAL_WARNING: Final = re.compile(r"(?!E )[^\n]{0,200}\b(?:Pending)?(?:Deprecation|Future)Warning: ")
 
 
 def plain_line(line: str) -> str:

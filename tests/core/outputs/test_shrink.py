@@ -341,6 +341,24 @@ class TestLogs:
         assert shrunk.endswith("Type of x: int\nValue of x: 3")
         assert "DeprecationWarning" not in shrink(text, 20)
 
+    def test_hints_leave_before_what_git_says(self):
+        named = ("src/api/orders.py", "src/api/prices.py", "tests/api/orders.py", "docs/orders.md")
+        files = "\n".join(f"\tmodified:   {name}" for name in named)
+        hints = """  (use "git add <file>..." to update what will be committed)
+  (use "git restore <file>..." to discard changes in working directory)"""
+        text = f"""On branch main
+Your branch is up to date with 'origin/main'.
+
+Changes not staged for commit:
+{hints}
+{files}
+
+no changes added to commit (use "git add" and/or "git commit -a")
+"""
+        shrunk = shrink(text, 65)
+        assert [name for name in named if name not in shrunk] == []
+        assert "(use " not in shrunk
+
     def test_output_that_looks_like_code_keeps_its_failures(self):
         lines = ["Result:", "    x = f(y)", "    return x"] * 60
         lines[90] = "FAIL: Expected Eq(x, 1)"

@@ -44,6 +44,7 @@ _SPACE: Final = re.compile(r"[^\S\n](?:[^\S\n]{1,399}|(?<! ))")
 _MARKS: Final = re.compile(r"[#\[\]]")
 _RULE: Final = re.compile(r"[\W_]{8,400}")
 """A line without a word, which only separates others."""
+_HINT: Final = read_pattern(__package__, "hint")
 _LEVELS: Final = ("DEBUG", "INFO", "WARN", "WARNING", "ERROR", "TRACE", "FATAL", "CRITICAL")
 TIMED_LINE: Final = read_pattern(__package__, "timed_line")
 _LOG_LINE: Final = re.compile(rf"{TIMED_LINE.pattern}|.{{0,80}}\b(?:{'|'.join(_LEVELS)})\b")
@@ -150,10 +151,10 @@ def rank_log(lines: Sequence[str]) -> LinePlan:
 
 
 def _find_usual(plain: Sequence[str]) -> set[int]:
-    """Return the places of lines that tell nothing of a run: blank ones, rules, and usual warnings."""
+    """Return the places of lines that tell nothing of a run: blank ones, rules, hints, and usual warnings."""
 
     def tells_nothing(line: str) -> bool:
-        return not line.strip() or bool(_RULE.fullmatch(line))
+        return not line.strip() or bool(_RULE.fullmatch(line) or _HINT.match(line))
 
     return find_usual_warnings(plain) | {at for at, line in enumerate(plain) if tells_nothing(line)}
 

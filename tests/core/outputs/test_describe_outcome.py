@@ -668,7 +668,21 @@ class TestLinesOfTrouble:
             ),
             (
                 "Filesystem  Size  Used Use% Mounted on\n/dev/a  97G  97G 100% /\ntmpfs  7.8G  1.2M 1% /run\n/dev/b  9G  4G 45% /b",
-                "3 rows of Filesystem Size Used Use% Mounted on: /dev/a 97G 97G 100% /; …",
+                "3 rows, 1 unlike the others: /dev/a 97G 97G 100% /",
+            ),
+            (
+                "NAME   READY  STATUS   AGE\n"
+                + "".join(f"web-{at}  1/1    Running  {at}d\n" for at in range(5))
+                + "".join(f"api-{at}  0/1    Pending  1m\n" for at in range(3)),
+                "8 rows, 3 unlike the others: api-0 0/1 Pending 1m; …",
+            ),
+            (
+                "-[ RECORD 1 ]-+----\nid     | 8812\ndue    | 2025-05-31\nstatus | dunning\nnote   | \n",
+                "status dunning, id 8812, due 2025-05-31",
+            ),
+            (
+                "<class 'pandas.core.frame.DataFrame'>\nRangeIndex: 120 entries, 0 to 119\nData columns (total 9 columns):\nmemory usage: 4 MB",
+                "4 lines: RangeIndex: 120 entries, 0 to 119",
             ),
             (
                 " id | customer\n----+---------\n 1  | Ada\n 2  | Ada\n 3  | Bo\n(3 rows)",
@@ -1003,6 +1017,13 @@ Duration: 30.11s, Total samples = 41.62s (138.22%)
 RECORDS = (
     "-[ RECORD 1 ]-+----\npid   | 48122\nstate | idle\n-[ RECORD 2 ]-+----\npid   | 48190\nstate | active"
 )
+CALLS = """\
+         2841 function calls (2790 primitive calls) in 14.812 seconds
+
+   ncalls  tottime  percall  cumtime  percall filename:lineno(function)
+        1    0.002    0.002   14.812   14.812 report.py:1(<module>)
+      412    9.870    0.024    9.870    0.024 store.py:51(fetch)
+      120    0.031    0.000    1.811    0.015 template.py:19(render)"""
 EPOCHS = "Using device cuda\nepoch loss acc val_loss val_acc\n" + "\n".join(
     f"{number} 0.9{number} 0.5{number} 0.8{number} 0.4{number}" for number in range(9)
 )
@@ -1013,10 +1034,11 @@ EPOCHS = "Using device cuda\nepoch loss acc val_loss val_acc\n" + "\n".join(
     [
         (TOP, "3 rows of PID USER PR NI RES S %CPU %MEM TIME+ COMMAND: 48122 catalog 20 0 3.1g R 311.2"),
         (PROFILE, "3 rows of flat flat% sum% cum cum%: 11.20s 26.91% 26.91% 12.02s 28.88% encoding/json"),
+        (CALLS, "2841 function calls (2790 primitive calls) in 14.812 seconds; 3 rows: 1 0.002 0.002 14.812"),
         (RECORDS, "2 records: pid 48122; state idle; pid 48190; state active"),
         (EPOCHS, "11 lines: 8 0.98 0.58 0.88 0.48"),
     ],
-    ids=["top", "pprof", "psql -x", "rows that are counted"],
+    ids=["top", "pprof", "cProfile", "psql -x", "rows that are counted"],
 )
 def test_a_table_behind_other_lines_is_told_by_its_first_row(text, said):
     assert read_outcome(text, 130).line.startswith(said)
@@ -1025,3 +1047,10 @@ def test_a_table_behind_other_lines_is_told_by_its_first_row(text, said):
 def test_the_first_row_behind_other_lines_stays_in_little_room():
     assert "marc-import" in shrink_output(TOP, 40, lambda text: len(text) // 4)
     assert "checkValid" in shrink_output(PROFILE, 40, lambda text: len(text) // 4)
+    assert "calls) in 14.812 seconds" in shrink_output(CALLS, 50, lambda text: len(text) // 4)
+
+
+def test_a_percentage_that_adds_up_is_no_limit():
+    rows = [f"{9.5 - at:5.2f}s {30 - at:2}.00% {70 + 3 * at:2}.10% 9.00s 20.00% f{at}" for at in range(10)]
+    text = "\n".join(["  flat  flat%   sum%        cum   cum%", *rows])
+    assert "unlike" not in read_outcome(text, 130).line

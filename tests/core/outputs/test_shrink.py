@@ -359,6 +359,12 @@ no changes added to commit (use "git add" and/or "git commit -a")
         assert [name for name in named if name not in shrunk] == []
         assert "(use " not in shrunk
 
+    def test_a_field_that_tells_a_state_stays(self):
+        fields = [f"field_{at:02} | {chr(97 + at)} value" for at in range(20)]
+        fields[11] = "status   | dunning"
+        shrunk = shrink("-[ RECORD 1 ]-+----\n" + "\n".join(fields), 45)
+        assert "status   | dunning" in shrunk
+
     def test_output_that_looks_like_code_keeps_its_failures(self):
         lines = ["Result:", "    x = f(y)", "    return x"] * 60
         lines[90] = "FAIL: Expected Eq(x, 1)"
@@ -848,6 +854,12 @@ class TestLists:
         assert re.findall(r"├── d\d", shrink(tree, 100)) == [f"├── d{i}" for i in range(5)]
         headings = "\n\n".join(f"./dir{i}:\n" + "\n".join(f"file{k}" for k in range(30)) for i in range(5))
         assert re.findall(r"\./dir\d:", shrink(headings, 100)) == [f"./dir{i}:" for i in range(5)]
+
+    def test_the_row_at_its_limit_survives(self):
+        rows = [f"/dev/sd{chr(97 + at)}1   468G  201G  244G  46% /srv/{at}" for at in range(12)]
+        rows[7] = "/dev/sdh1   468G  468G     0 100% /srv/spool"
+        text = "\n".join(["Filesystem  Size  Used Avail Use% Mounted on", *rows])
+        assert rows[7] in shrink(text, 40)
 
     def test_a_complaint_in_a_listing_survives(self):
         names = [f"./src/mod_{i}.py" for i in range(300)]

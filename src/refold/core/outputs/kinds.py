@@ -19,6 +19,7 @@ from refold.core.outputs.rank_lists import (
     rank_table,
 )
 from refold.core.outputs.rank_runs import (
+    RECORD,
     TIMED_LINE,
     drop_clock,
     is_diagnosis,
@@ -72,6 +73,7 @@ def recognise_kind(lines: Sequence[str]) -> Kind:
         # A stack trace at the left margin: in code and documents it is indented.
         ("log", lambda _: any(not at.start or lines[at.start][:1] != " " for at in find_traces(lines))),
         ("log", is_diagnosis),
+        ("log", lambda found: found[0].startswith(RECORD)),
         ("search", is_search),
         ("json lines", lambda _found: is_json_lines(sample)),
         ("table", is_table),

@@ -17,8 +17,8 @@ from refold.core.outputs.kinds import Kind, drop_heads, recognise_kind
 from refold.core.outputs.line_plan import count_lines, cut_name
 from refold.core.outputs.rank_code import find_first_signature, is_numbered
 from refold.core.outputs.rank_diffs import count_changes
-from refold.core.outputs.rank_lists import BORDERS, TELL_ROWS
-from refold.core.outputs.rank_runs import drop_clock, rank_failed
+from refold.core.outputs.rank_lists import BORDERS, RESULT, TELL_ROWS
+from refold.core.outputs.rank_runs import RECORD, drop_clock, rank_failed
 from refold.core.outputs.trouble import (
     ASSERTION,
     COMMIT,
@@ -104,7 +104,6 @@ _NOT_FOUND: Final = read_pattern(__package__, "not_found")
 _STATED: Final = read_pattern(__package__, "stated", re.IGNORECASE)
 """What says no more than the word failed before it."""
 
-_RESULT: Final = read_pattern(__package__, "result")
 _LANDED: Final = read_pattern(__package__, "landed")
 """How `git` says what was committed or pushed."""
 _GIT_NOISE: Final = read_pattern(__package__, "git_noise")
@@ -253,8 +252,11 @@ def _write_as_json(text: str) -> str:
 
 def _write_fields(lines: Sequence[str], kind: Kind) -> str:
     """Return lines of names and values as a JSON object, if one of them is a state; else ""."""
-    found = [_FIELD.match(line) for line in lines] if kind in _RUNS and 1 < len(lines) <= LAST_LINES else []
-    fields = {field[1]: field[2] for field in found if field}
+    if lines[0].startswith(RECORD):
+        lines = [line.replace("|", ": ", 1) for line in lines[1:] if not line.endswith("|")]
+    is_short = 1 < len(lines) <= LAST_LINES
+    found = [_FIELD.match(line) for line in lines] if is_short and kind in _RUNS else []
+    fields = {field[1].rstrip(): field[2] for field in found if field}
     has_state = any(name.lower() in STATE_KEYS for name in fields)
     return json.dumps(fields, ensure_ascii=False) if has_state and len(fields) == len(lines) else ""
 
@@ -322,7 +324,7 @@ def _describe_lines(
     if kind in _RUNS:
         result = "" if trouble else _find_result_line(lines)
         if rank_trouble(trouble) == HARMLESS:  # what a plan would destroy, and how much it would change
-            result = next((f"; {line}" for line in reversed(lines) if _RESULT.match(line)), "")
+            result = next((f"; {line}" for line in reversed(lines) if RESULT.match(line)), "")
         return f"{count_lines(lines)} lines: {trouble.strip()}{result}"
     if kind == "diff":
         changed, added, removed = count_changes(lines)
@@ -337,8 +339,8 @@ def _tell_several(lines: Sequence[str], kind: Kind, trouble: str, room: int) -> 
     files = [" ".join(line.replace(":", " ", 1).split()) for line in lines if is_status and line[0] == "\t"]
     if files:
         return f"{len(files)} file{'s' * (len(files) > 1)}: {', '.join(files)}"
-    if lines[0].startswith("-[ RECORD 1"):  # psql -x
-        fields = [line.replace("|", " ", 1) for line in lines if not line.startswith("-[ RECORD")]
+    if lines[0].startswith(RECORD):
+        fields = [line.replace("|", " ", 1) for line in lines if not line.startswith(RECORD)]
         number = len(lines) - len(fields)
         return f"{number} record{'s' * (number > 1)}: {'; '.join(' '.join(line.split()) for line in fields)}"
     if not trouble and len(lines) * MARK_CHARS <= room:
@@ -384,7 +386,7 @@ def _find_trouble(lines: Sequence[str]) -> str:
 
 def _find_result_line(lines: Sequence[str]) -> str:
     """Return the last line with words, where a program says what came out; prose begins with its subject."""
-    if result := next(filter(_RESULT.match, reversed(lines)), ""):
+    if result := next(filter(RESULT.match, reversed(lines)), ""):
         return result.strip()
     first = _drop_noise(lines)[0].strip(BORDERS)
     is_prose = first.endswith((".", "!", "?")) and not first.endswith("..") and first.count(" ") > 2

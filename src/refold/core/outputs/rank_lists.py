@@ -168,6 +168,10 @@ _NUMBER: Final = re.compile(r"(?:[-+]?\d[\d.,:%/smhdwykMGTiB-]{0,40})?")
 """A number, a time such as `3d23h`, or nothing."""
 _VALUE: Final = re.compile(r"(?:^|[\t│┃|,;]|  ) ?[-+]?\d")
 """A field that begins with a number, as in no header."""
+_PART: Final = re.compile(r"(?<!\S)(\d{1,9})/(\d{1,9})(?!\S)")
+_FULL: Final = re.compile(r"(?<!\S)(?:9[5-9]|[1-9]\d\d)(?:\.\d{1,4})?%(?!\S)")
+"""A percentage at its limit, as of a file system that is full."""
+RESULT: Final = read_pattern(__package__, "result")
 _ROW_COUNT: Final = re.compile(r"\(?\d{1,9} rows?\b")
 STATE_SHARE, ODD_SHARE = 0.6, 0.25
 """Share of the rows that have the usual word of a column of states, and of those that may have others."""
@@ -175,6 +179,8 @@ LEAST_USUAL: Final = 3
 """Rows from which on a state is the usual one: of two customers none is odd."""
 HEADER_LINES, LEAST_TITLES = 14, 5
 """Lines in which a header is looked for behind others, and the fields that it has at least."""
+MOST_USES: Final = 2
+"""Percentages in the title of a table of use: of memory and processor; a profile has one that adds up."""
 STATE_FIELDS: Final = 12
 """Fields from the left in which states are looked for."""
 
@@ -223,41 +229,43 @@ def _is_rule(line: str) -> bool:
     return not line[-1:].isalnum() and _RULE.fullmatch(line) is not None
 
 
-def find_odd_rows(rows: Sequence[str]) -> list[int]:
-    """Return the places of rows that have another state than nearly all: one pod that crashes among ten."""
+def find_odd_rows(rows: Sequence[str], title: str = "") -> list[int]:
+    """Return the places of rows that have another state than nearly all: one pod that crashes among ten.
+
+    Up to half may lack parts of a whole, as in `0/1`; a few may be at the limit of the percentage of use.
+    """
+    few, places = max(1, ODD_SHARE * len(rows)), range(len(rows))
+    lacks = {at for at in places if any(int(part) < int(whole) for part, whole in _PART.findall(rows[at]))}
+    has_use = 0 < title.count("%") <= MOST_USES
+    full = {at for at in places if has_use and _FULL.search(rows[at])}
+    odd = {*(lacks if len(lacks) * 2 <= len(rows) else ()), *(full if len(full) <= few else ())}
     fields = [_FIELD_END.split(row.strip(BORDERS), STATE_FIELDS) for row in rows]
     width = Counter(map(len, fields)).most_common(1)[0][0] if rows else 0
-    odd: set[int] = set()
     for column in range(1, width):
         # Where a row has more or fewer fields, nobody knows which is which.
         words = {at: row[column].partition(" ")[0] for at, row in enumerate(fields) if len(row) == width}
         usual, number = Counter(words.values()).most_common(1)[0]
         others = [place for place, word in words.items() if word != usual]
-        is_state = _is_part(usual) or (any(map(str.isalpha, usual)) and not _NUMBER.fullmatch(usual))
-        is_usual = number >= max(LEAST_USUAL, STATE_SHARE * len(rows))
-        if is_state and is_usual and 0 < len(others) <= max(1, ODD_SHARE * len(rows)):
-            odd |= {at for at in others if _is_part(words[at]) or not _NUMBER.fullmatch(words[at])}
+        is_state = _PART.fullmatch(usual) or (any(map(str.isalpha, usual)) and not _NUMBER.fullmatch(usual))
+        if is_state and number >= max(LEAST_USUAL, STATE_SHARE * len(rows)) and len(others) <= few:
+            odd |= {at for at in others if _PART.fullmatch(words[at]) or not _NUMBER.fullmatch(words[at])}
     return sorted(odd)
-
-
-def _is_part(word: str) -> bool:
-    """True for a number of parts of a whole, as in `0/1`."""
-    part, slash, whole = word.partition("/")
-    return bool(slash) and part.isdigit() and whole.isdigit()
 
 
 def tell_table(lines: Sequence[str], max_chars: int) -> str:
     """Tell a table in about a line: how many rows it has, those with an odd state, else its first ones."""
-    rows = [line.strip(BORDERS) for line in lines[find_header(lines) :] if not _is_rule(line)]
+    start = find_header(lines)
+    rows = [line.strip(BORDERS) for line in lines[start:] if not _is_rule(line)]
     is_closed = _FIELD_END.search(rows[0]) and not _FIELD_END.search(rows[-1])
     last = rows.pop() if is_closed else ""  # "(21 rows)" below them, or what came out
     is_headed = any(map(_is_rule, lines[:3])) or not _VALUE.search(rows[0])
     title = f" of {' '.join(rows[0].split())}" if is_headed else ""
     rows = rows[is_headed:]
-    odd = find_odd_rows(rows)
-    what = f", {len(odd)} unlike the others" if odd else title
-    closing = f"{last}; " if _LETTERS.search(last) and not _ROW_COUNT.match(last) else ""
-    head = f"{closing}{len(rows)} rows{what}: "
+    odd = find_odd_rows(rows, title)
+    result = [line.strip() for line in lines[:start] if RESULT.match(line)]
+    what = f", {len(odd)} unlike the others" if odd else "" if result else title
+    closing = [last] if _LETTERS.search(last) and not _ROW_COUNT.match(last) else []
+    head = "; ".join((*result, *closing, f"{len(rows)} rows{what}: "))
     shown = [" ".join(row.split()) for row in ([rows[place] for place in odd] or rows)]
     ends = accumulate((len(row) + 2 for row in shown), initial=len(head))
     fitting = sum(1 for _ in takewhile(lambda end: end <= max_chars - 3, ends)) - 1
@@ -296,11 +304,12 @@ def rank_table(lines: Sequence[str]) -> LinePlan:
     start = find_header(lines)
     header = start + (2 if len(lines) > 2 and any(_RULE.fullmatch(line) for line in lines[1:3]) else 1)
     trouble = find_failures([plain_line(line) for line in lines])
-    trouble = list(dict.fromkeys((*trouble, *(header + place for place in find_odd_rows(lines[header:])))))
+    odd = (header + place for place in find_odd_rows(lines[header:], lines[start]))
+    trouble = list(dict.fromkeys((*trouble, *odd)))
     head = range(header, min(header + 3, len(lines)))
     rules = frozenset(place for place in range(start, header) if _is_rule(lines[place]))
     titles = [place for place in range(start, header) if place not in rules]
     # What programs print below other lines is sorted: the first row says most, and more than the header.
-    top = head[: bool(start)]
+    top = (*head[: bool(start)], *(place for place in range(start) if RESULT.match(lines[place])))
     first = (*trouble[:1], *top, *titles, *trouble[:3], len(lines) - 1, *head, *rules)
     return LinePlan(lines, chain(first, end_places(len(lines), 3, 1)), redundant=rules)

@@ -53,6 +53,9 @@ _CLOCK: Final = read_pattern(__package__, "clock")
 CLOCK_LINES: Final = 150
 """Lines by which a runner's clock is recognised."""
 _LABEL: Final = re.compile(r"\s{0,40}[A-Z][\w ./()-]{0,40}: {0,40}\S")
+RECORD: Final = "-[ RECORD "
+"""With what `psql -x` begins each record."""
+_STATE: Final = read_pattern(__package__, "state", re.IGNORECASE)
 _DIAGNOSIS: Final = read_pattern(__package__, "diagnosis")
 
 # -- logs ---------------------------------------------------------------------------------------------------
@@ -128,6 +131,7 @@ def rank_log(lines: Sequence[str]) -> LinePlan:
     distinct = [place for place, is_new in zip(failures, unlike, strict=True) if is_new]
     usual = _find_usual(plain)
     warnings = [place for place in find_warnings(plain) if new[place] and place not in usual]
+    states = [place for place, line in enumerate(plain) if new[place] and _STATE.match(line)]
 
     def lead(place: int) -> range:
         """Return a line with the next, where it only leads to that: `COMPILATION ERROR :`."""
@@ -144,7 +148,7 @@ def rank_log(lines: Sequence[str]) -> LinePlan:
         islice(ends, 2),
         _around(distinct, new),
         _rank_traces(traces[-2::-1]),
-        mix_places(lines, ((3, (place for place in ends if new[place])), (2, distinct), (2, warnings))),
+        mix_places(lines, ((3, (at for at in ends if new[at])), (2, distinct), (2, warnings), (2, states))),
         ends,
     )
     return LinePlan(lines, order, _tell_repeats(shapes, new))

@@ -600,6 +600,24 @@ class TestTests:
             "".join([*map(old.format, "bcdef"), run, end]), 40
         )
 
+    def test_a_reason_that_many_tests_have_stands_once(self):
+        """And before the code that was run, as in ExUnit."""
+        below = """     test/shop_test.exs:12
+     ** (RuntimeError) no :secret_key_base found
+     Ensure that it is there.
+     code: {:ok, view} = live(conn)
+     stacktrace:
+       lib/shop.ex:3: Shop.get/1
+
+"""
+        tests = "".join(
+            f"  {at}) test page {at} shows its parts (ShopWeb.PageTest)\n{below}" for at in range(1, 9)
+        )
+        shrunk = shrink(f"{tests}12 tests, 8 failures\n", 110)
+        assert "** (RuntimeError) no :secret_key_base" in shrunk
+        assert "code: {:ok, view}" not in shrunk.partition("2) test")[2]
+        assert shrunk.count(") test page") > 2
+
     def test_the_list_of_failed_tests_is_in_one_piece(self):
         listed = "\n".join(f"FAILED tests/test_x.py::test_{i} - assert {i} == 0" for i in range(40))
         text = PYTEST.replace("FAILED tests/test_cart.py::test_total - assert 2.5 == 3.0", listed)

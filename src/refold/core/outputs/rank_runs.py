@@ -244,14 +244,15 @@ def rank_tests(lines: Sequence[str]) -> LinePlan:
     failed = rank_failed([at for at in every if not passed[at] and FAILED_TEST.match(plain[at])], plain)
     traces = find_traces(plain)
     usual = _find_usual(plain)
-    asserted = [place for place in every if place not in usual and ASSERTION.match(plain[place])]
+    first_time = find_first(plain)  # one reason may stand below each of many tests
+    asserted = [at for at in every if first_time[at] and at not in usual and ASSERTION.match(plain[at])]
     # What came out says more than the line of code that was run.
     beside = ("code:", "assertion ", "thread '")
     asserted.sort(key=lambda at: (not plain[at].startswith("E "), plain[at].lstrip().startswith(beside)))
     found = [*(trace.message for trace in traces), *asserted]
     known = {*failed, *found}
     telling = [new[place] and not passed[place] and place not in usual for place in every]
-    other = [place for place in find_failures(plain) if not passed[place] and place not in known]
+    other = [at for at in find_failures(plain) if first_time[at] and not passed[at] and at not in known]
     around = (place for place in _around(sorted(found or other), telling) if not passed[place])
     streams = (
         (3, failed),

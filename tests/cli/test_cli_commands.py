@@ -260,6 +260,21 @@ def test_plan_json_has_every_field_of_a_plan(large):
     assert told["leaves"][0].keys() == {"index", "role", "tokens", "stage", "why", "preview"}
 
 
+@pytest.mark.parametrize("name", [LONG, ANTHROPIC])
+def test_a_message_has_one_number_in_plan_and_recall(name):
+    """With a system prompt in front and without one; indices in JSON are those of the list."""
+    args = ("plan", name, "--window", "32k", "--force")
+    shown = re.search(r"\n      (#\d+) +\w+ +([\d,]+)  (.{12})", run_cli(*args).out)
+    largest = max(run_cli(*args, "--json").json["leaves"], key=lambda one: one["tokens"])
+    assert largest["tokens"] == int(shown[2].replace(",", ""))
+    run_cli("import", "same", name)
+    assert shown[3] in " ".join(run_cli("recall", "same", shown[1]).out.split())
+    assert f"{shown[1]}\n" in run_cli("recall", "same", shown[1]).out.replace(" ", "\n")
+    for pin in (shown[1], str(largest["index"])):
+        leaves = run_cli(*args, "--pin", pin, "--json").json["leaves"]
+        assert largest["index"] not in [one["index"] for one in leaves]
+
+
 def test_plan_says_why_nothing_would_change(small):
     told = run_cli("plan", small, "--window", "32k").out
     early = (
@@ -638,6 +653,8 @@ def test_validate_says_no_and_why():
     assert told.status == 1
     assert told.json["valid"] is False
     assert told.json["problems"][0].keys() == {"index", "rule", "message"}
+    assert told.json["problems"][0]["index"] == 1
+    assert done.out.startswith("#2 ")
 
 
 def test_validate_lists_the_first_fifty():

@@ -208,7 +208,7 @@ def test_the_help_names_every_variable_that_is_a_setting():
 
 @pytest.mark.parametrize("command", ["plan", "validate"])
 def test_the_help_says_from_where_messages_are_counted(command):
-    assert "#N is a place in the list, counted from 0" in run_cli(command, "--help").out
+    assert "#N counts from #1, as `recall` does" in run_cli(command, "--help").out
 
 
 @pytest.mark.parametrize(

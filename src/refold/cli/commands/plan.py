@@ -1,14 +1,14 @@
 """`refold plan`: what a compaction would do, why, and what it would cost; asks nobody and changes nothing."""
 
 from argparse import ArgumentParser, Namespace
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from refold.calls import plan as planning
 from refold.calls.outcome import Leaving, Plan
 from refold.cli.exit_status import DONE
 from refold.cli.input.ask import add_ask_options, choose_answerer, has_answerer
-from refold.cli.options.common import add_output_options
+from refold.cli.options.common import NUMBERS_NOTE, add_output_options
 from refold.cli.options.conversation import Inputs, add_compaction, add_conversation, read_inputs
 from refold.cli.options.knobs import collect_warnings, show_collected
 from refold.cli.output.costs import EARLY, explain_no_change, format_dollars, format_saving
@@ -25,7 +25,7 @@ EXAMPLES: Final = """\
   refold plan session.json --window 32k --policy all
   refold plan session.json --window 32k --policy all --json
 """
-NOTE: Final = "#N is a place in the list, counted from 0; messages of a session count from #1"
+NOTE: Final = NUMBERS_NOTE
 SHOWN: Final = 3
 """Messages of a group that are shown: enough to recognise it, few enough to see all groups at once."""
 WHY_WIDTH: Final = 70
@@ -68,7 +68,7 @@ def run(args: Namespace, screen: Screen) -> int:
         screen.json({**about, **_plan_data(plan)})
     else:
         screen.headline(inputs.source.name, [document.format, f"policy {name}"])
-        _show(plan, inputs.model, screen)
+        _show(plan, inputs, screen)
         if plan.thrifty is not None:
             screen.line()
             screen.line(screen.paint(f"{plan.thrifty} (--policy thrifty)", "dim"))
@@ -106,7 +106,7 @@ def _compare(inputs: Inputs, plans: Mapping[str, Plan], screen: Screen, *, with_
     screen.table(rows, "lrlrrlrll")
 
 
-def _show(plan: Plan, model: str | None, screen: Screen) -> None:
+def _show(plan: Plan, inputs: Inputs, screen: Screen) -> None:
     screen.line()
     for line in _before_and_after(plan, screen):
         screen.line(f"  {line}")
@@ -120,9 +120,9 @@ def _show(plan: Plan, model: str | None, screen: Screen) -> None:
         staying.setdefault(staying_message.why, []).append(staying_message.tokens)
     rows = [[why, _count_messages(len(sizes)), f"{sum(sizes):,} tokens"] for why, sizes in staying.items()]
     for title, lines in (
-        ("leaves or is shortened", _leaving_lines(plan.leaves, screen)),
+        ("leaves or is shortened", _leaving_lines(plan.leaves, inputs.source.number, screen)),
         ("stays", align_columns(rows, "lrr") or ["nothing"]),
-        ("costs", _cost_lines(plan, model)),
+        ("costs", _cost_lines(plan, inputs.model)),
     ):
         screen.line()
         screen.line(screen.paint(title, "bold"))
@@ -151,7 +151,7 @@ def _before_and_after(plan: Plan, screen: Screen) -> list[str]:
     return [*lines, f"{fits} into a room of {plan.budget.room:,} tokens{share}"]
 
 
-def _leaving_lines(leaves: Sequence[Leaving], screen: Screen) -> list[str]:
+def _leaving_lines(leaves: Sequence[Leaving], number: Callable[[int], str], screen: Screen) -> list[str]:
     """Groups by stage, the largest first, each with its largest messages."""
     groups: dict[str, list[Leaving]] = {}
     for leaving in leaves:
@@ -166,7 +166,7 @@ def _leaving_lines(leaves: Sequence[Leaving], screen: Screen) -> list[str]:
         lines.append(f"{name}: {size}{f' ({why})' if why else ''}")
         largest = sorted(group, key=lambda leaving: -leaving.tokens)[:SHOWN]
         table = align_columns(
-            [[f"#{leaving.index}", leaving.role, f"{leaving.tokens:,}"] for leaving in largest], "llr"
+            [[number(leaving.index), leaving.role, f"{leaving.tokens:,}"] for leaving in largest], "llr"
         )
         for line, leaving in zip(table, largest, strict=True):
             preview = screen.short(leaving.preview, max(20, screen.width - len(table[0]) - 10))

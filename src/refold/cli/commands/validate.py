@@ -8,7 +8,7 @@ from refold import formats
 from refold.calls.repair import validate
 from refold.cli.exit_status import DONE, REFUSED
 from refold.cli.input.conversations import read_conversation_of
-from refold.cli.options.common import FORMATS_HELP, WHOLE_HELP, add_file, add_output_options
+from refold.cli.options.common import FORMATS_HELP, NUMBERS_NOTE, WHOLE_HELP, add_file, add_output_options
 from refold.cli.output.encoding import to_data
 from refold.cli.output.screen import Screen
 from refold.core.tokens.units import format_count
@@ -18,7 +18,7 @@ EXAMPLES: Final = """\
   refold validate shorter.json --json | jq '.problems[].rule'
   refold compact session.json --window 32k | refold validate -
 """
-NOTE: Final = "#N is a place in the list, counted from 0; messages of a session count from #1"
+NOTE: Final = NUMBERS_NOTE
 SHOWN: Final = 50
 """Problems that are listed. The first ones are repaired first, and often explain the others."""
 
@@ -54,7 +54,7 @@ def run(args: Namespace, screen: Screen) -> int:
         return status
     rows = []
     for problem in problems[:SHOWN]:
-        place = "whole" if problem.index is None else f"#{problem.index}"
+        place = "whole" if problem.index is None else source.number(problem.index)
         rows.append([place, problem.rule, screen.short(problem.message, 300)])
     screen.table(rows, "lll", head=False)
     if len(problems) > SHOWN:

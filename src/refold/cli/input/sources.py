@@ -52,6 +52,18 @@ class Source:
     is_mixed: bool = False
     """True if its messages have the shapes of several providers."""
 
+    @property
+    def first_number(self) -> int:
+        """The number of the first message: as in a session, system prompts in front have none."""
+        messages, roles = self.document.messages, ("system", "developer")
+        prompts = (isinstance(message, dict) and message.get("role") in roles for message in messages)
+        return 1 - next((at for at, is_prompt in enumerate(prompts) if not is_prompt), len(messages))
+
+    def number(self, index: int) -> str:
+        """Return how people name the message at an index."""
+        number = index + self.first_number
+        return f"#{number}" if number > 0 else "system"
+
     def find_usage(self) -> Usage | None:
         """Return the last report of the provider, with the number of messages it counted.
 

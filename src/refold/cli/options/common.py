@@ -15,6 +15,7 @@ WINDOW_HELP: Final = "the window, where you know better: 32000, 128k, 1m"
 POLICY_HELP: Final = (
     "refold (the default), thrifty, ripple, codebuddy, umwelten, neurolink, opal, or a strategy"
 )
+NUMBERS_NOTE: Final = "#N counts from #1, as `recall` does; a system prompt in front has no number"
 COLOUR_HELP: Final = "no colours, also on a terminal"
 
 

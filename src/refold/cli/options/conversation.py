@@ -1,7 +1,7 @@
 """The options of commands that look at a conversation, and the arguments of the library they become."""
 
 import json
-from argparse import ArgumentParser, Namespace
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -97,7 +97,9 @@ class Inputs:
     def compact_options(self, policy: str | None = None) -> dict[str, Any]:
         """Return the arguments of `compact` and `plan`."""
         args, count = self.args, len(self.source.document.messages)
-        for pin in args.pin or ():
+        first = self.source.first_number
+        pins = [int(pin[1:]) - first if pin[:1] == "#" else int(pin) for pin in args.pin or ()]
+        for pin in pins:
             if not -count <= pin < count:
                 raise WrongUse(f"--pin {pin}: the {count:,} messages are counted from 0 to {count - 1:,}")
         return {
@@ -105,7 +107,7 @@ class Inputs:
             "force": args.force,
             "focus": read_text_argument(args.focus, "--focus") if args.focus else "",
             "target": _parse_target(args.target),
-            "pins": args.pin or (),
+            "pins": pins,
             "must_fit": False,
         }
 
@@ -168,8 +170,16 @@ def add_compaction(parser: ArgumentParser) -> None:
     add("--force", action="store_true", help="compact now, even if it is too early")
     add("--target", metavar="SIZE", help="the largest size of the context afterwards: 12k; or 10k-12k")
     add("--focus", metavar="TEXT", help="what the summary must cover, or @FILE")
-    text = "keep this message, counted from 0, or from the end as in -1; repeatable"
-    add("--pin", metavar="INDEX", type=int, action="append", help=text)
+    text = "keep this message: #12 as in the plan; or counted from 0, or from the end as in -1; repeatable"
+    add("--pin", metavar="INDEX", type=_parse_place, action="append", help=text)
+
+
+def _parse_place(text: str) -> str:
+    try:
+        int(text.removeprefix("#"))
+    except ValueError:
+        raise ArgumentTypeError(f"{text[:80]!r} is not a whole number") from None
+    return text
 
 
 def _parse_target(text: str | None) -> tuple[int, int] | int | None:

@@ -6,7 +6,7 @@ import threading
 import pytest
 
 import refold
-from refold.errors import StoreFull
+from refold.errors import StoreFull, StoreReplaced
 from refold.stores import open_store
 
 
@@ -77,6 +77,49 @@ def test_a_store_that_was_given_stays_open():
     with refold.Sessions(store=store) as sessions:
         sessions.get("a").say("hi")
     assert [info.name for info in store.sessions()] == ["a"]
+
+
+def test_names_come_newest_first_and_open_nothing():
+    with refold.Sessions(store="memory:", window="8k") as sessions:
+        for key in ("ann", "bob", 7, "ann"):
+            sessions.get(key).say("hi")
+        assert sessions.names() == ["ann", "7", "bob"]
+        with refold.Sessions(store=sessions.store) as others:
+            assert others.names() == ["ann", "7", "bob"]
+            assert len(others) == 0
+
+
+def test_a_deleted_session_is_gone_and_its_key_begins_anew():
+    with refold.Sessions(store="memory:", window="8k") as sessions:
+        old = sessions.get(7)
+        old.say("hi")
+        sessions.get("ann").say("hello")
+        assert sessions.delete(7)
+        assert not sessions.delete("7")
+        assert sessions.names() == ["ann"]
+        with pytest.raises(StoreReplaced, match="it was deleted"):
+            old.say("more")
+        assert sessions.get(7) is not old
+        sessions.get(7).say("anew")
+        assert sessions.get(7).view() == [{"role": "user", "content": "anew"}]
+        with pytest.raises(refold.RefoldError, match="is no key of a session"):
+            sessions.delete(" ")
+
+
+def test_a_session_is_deleted_in_an_event_loop():
+    async def run():
+        async with refold.Sessions(store="memory:", window="8k") as sessions:
+            old = await sessions.aget("ann")
+            await old.say("hi")
+            assert await sessions.anames() == ["ann"]
+            assert await sessions.adelete("ann")
+            with pytest.raises(StoreReplaced):
+                await old.say("more")
+            new = await sessions.aget("ann")
+            await new.say("anew")
+            assert await sessions.anames() == ["ann"]
+
+    asyncio.run(run())
 
 
 def test_a_file_is_closed_with_the_sessions(tmp_path):

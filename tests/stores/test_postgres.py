@@ -501,7 +501,9 @@ def test_several_who_open_an_empty_database_make_its_tables_once(database):
 
     with ThreadPoolExecutor(6) as pool:
         list(pool.map(work, range(6)))
-    assert execute(database, "SELECT version FROM refold.migrations ORDER BY 1") == [(1,), (2,), (3,), (4,)]
+    assert execute(database, "SELECT version FROM refold.migrations ORDER BY 1") == [
+        (n,) for n in range(1, 6)
+    ]
     assert execute(database, "SELECT count(*) FROM refold.notes") == [(6,)]
 
 
@@ -863,7 +865,7 @@ def test_without_the_library_the_extra_is_named(monkeypatch):
 def test_tables_of_a_newer_version_are_left_alone(database):
     open_store(database).close()
     execute(database, "INSERT INTO refold.migrations VALUES (99)")
-    with pytest.raises(LogTooNew, match="99 and this refold knows 4: upgrade"):
+    with pytest.raises(LogTooNew, match="99 and this refold knows 5: upgrade"):
         open_store(database)
 
 
@@ -972,6 +974,7 @@ def test_a_step_that_fails_leaves_nothing_behind(database, monkeypatch):
         (3,),
         (4,),
         (5,),
+        (6,),
     ]
 
 
@@ -979,6 +982,35 @@ def test_a_database_that_is_not_utf8_is_refused(running):
     execute(running.url, "CREATE DATABASE ascii TEMPLATE template0 ENCODING 'SQL_ASCII'")
     with pytest.raises(StoreError, match="SQL_ASCII: make one with UTF8"):
         open_store(running.url.replace("/postgres?", "/ascii?"))
+
+
+def test_a_tenant_deletes_its_own_sessions_alone(running, tenant):
+    """Policies bind it: the session of the same name of another tenant stays, and so do rows without a session."""
+    for scope in ("ours", "theirs"):
+        with closing(open_store(tenant, scope=scope)) as store:
+            fill(store)
+    with closing(open_store(tenant, scope="ours")) as store:
+        assert store.delete("s").keys() == {"s"}
+    left = {table: f"SELECT count(*) FROM refold.{table} WHERE scope = %s" for table in TABLES}
+    counts = {
+        scope: {table: execute(running.url, query % f"'{scope}'")[0][0] for table, query in left.items()}
+        for scope in ("ours", "theirs")
+    }
+    assert counts["ours"] == dict.fromkeys(TABLES, 0) | {"notes": 1}
+    assert counts["theirs"] == dict.fromkeys(TABLES, 1) | {"entries": 3, "terms": 3, "words": 0}
+
+
+def test_who_may_not_delete_is_told_and_nothing_goes(running, tenant):
+    execute(
+        running.url,
+        "CREATE ROLE appender LOGIN; GRANT USAGE ON SCHEMA refold TO appender;"
+        "GRANT SELECT, INSERT, UPDATE ON ALL TABLES IN SCHEMA refold TO appender",
+    )
+    with closing(open_store(tenant.replace("tenant@", "appender@"), scope="appended")) as store:
+        fill(store)
+        with pytest.raises(StoreError, match="denies this: grant the role its rights"):
+            store.delete("s")
+        assert texts(store, "s") == ["gamma"]
 
 
 def test_a_role_without_rights_is_told(running, database):

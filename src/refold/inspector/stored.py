@@ -23,12 +23,10 @@ from refold.inspector.http.answers import ApiError
 from refold.session.steps.read_entries import fold_sizes, read_fold_message, system_items
 from refold.session.steps.recall import find_removed
 from refold.session.steps.shared_folds import TAKEN_FROM
-from refold.stores import Head, Store
+from refold.stores import SESSION_NOTE, Head, Store
 from refold.stores.reading.stored_messages import first_words, parse_stored
 from refold.stores.reading.stored_views import VIEW_KINDS, make_is_visible
 
-SESSION_NOTE: Final = "session:"
-"""Beginning of the key under which a gateway notes what it knows of a session."""
 REPAIR: Final = "repair"
 """Trigger of folds that repair a history; they are not for people to undo."""
 LINE_CHARS: Final = 400

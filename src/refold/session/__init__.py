@@ -19,8 +19,8 @@ from refold.session.opening import OpenOptions, find_store, open_state
 from refold.session.session import Session
 from refold.session.state.fold_leases import FOLD_SECONDS, LEASE_SECONDS, FoldLease
 from refold.session.state.settings import Background, NativeCall
-from refold.session.steps.background import JOB, fold_in_background
-from refold.stores import Durability, Store
+from refold.session.steps.background import fold_in_background
+from refold.stores import JOB_NOTE, Durability, Store
 
 
 @check_arguments
@@ -156,7 +156,7 @@ def _fold_queue(store: Store, options: OpenOptions, seconds: float) -> list[str]
     names: list[str] = []
     holder = f"{os.getpid()}-{id(store):x}-{time.monotonic_ns():x}"
     while (lease := store.take(holder=holder, seconds=min(seconds, LEASE_SECONDS))) is not None:
-        note = store.note(f"{JOB}{lease.session}")
+        note = store.note(f"{JOB_NOTE}{lease.session}")
         job: dict[str, Any] = json.loads(note) if note else {}
         own = {
             key: job[key]

@@ -43,6 +43,7 @@ _NEWEST_NAMES: Final = 64
 _LEAST_COVERED: Final = 2
 """Messages that a session must have to be found by its end alone, without an answer in it."""
 S = TypeVar("S", Session, AsyncSession)
+K = TypeVar("K", bound=Hashable)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +91,7 @@ class Sessions:
         self._on_event = on_event
         self._lock = threading.RLock()  # `options` may ask for another session
         self._open: OrderedDict[Hashable, Session] = OrderedDict()
-        self._open_async: OrderedDict[Hashable, AsyncSession] = OrderedDict()
+        self._open_async: OrderedDict[tuple[Hashable, str], AsyncSession] = OrderedDict()
 
     def get(self, key: str | int) -> Session:
         """Return the session of a key; it is created when something is said in it.
@@ -124,18 +125,17 @@ class Sessions:
         return session
 
     def _find(
-        self, known: "OrderedDict[Hashable, S]", place: Hashable, key: str | int, make: Callable[..., S]
+        self, known: "OrderedDict[K, S]", place: K, key: str | int, make: Callable[..., S]
     ) -> tuple[S, S | None]:
         """Return the session of a key, and one that is to be closed.
 
         place   under which it is known: by its name, because 1 and "1" are one conversation of the store
         """
-        if isinstance(key, bool) or not isinstance(key, str | int) or not str(key).strip():
-            raise RefoldError(f"{key!r} is no key of a session: use a text that is not empty, or a number")
+        name = _check_key(key)
         with self._lock:
             if place not in known:
                 options = {**self._defaults, **((self._options and self._options(key)) or {})}
-                known[place] = make(str(key), store=self.store, **options)
+                known[place] = make(name, store=self.store, **options)
                 if self._on_event is not None:
                     known[place].subscribe(self._on_event)
             known.move_to_end(place)
@@ -175,6 +175,36 @@ class Sessions:
 
         return await to_thread(self.find, messages, format=format, hint=hint)
 
+    def names(self) -> list[str]:
+        """Return the names of all sessions in the store, the newest change first; opens none of them."""
+        return [info.name for info in self.store.sessions()]
+
+    async def anames(self) -> list[str]:
+        """Do as `names`, in a thread."""
+        from asyncio import to_thread
+
+        return await to_thread(self.names)
+
+    def delete(self, key: str | int) -> bool:
+        """Delete the session of a key for good, with everything that was said; False if there is none.
+
+        What waits in memory goes with it. Whoever still holds the session gets `StoreReplaced` when it
+        writes; `get` begins a new one.
+        """
+        name = _check_key(key)
+        was_there = bool(self.store.delete(name))
+        with self._lock:  # behind the store, so that nobody opens the old one again in between
+            self._open.pop(name, None)
+            for place in [place for place in self._open_async if place[1] == name]:
+                del self._open_async[place]
+        return was_there
+
+    async def adelete(self, key: str | int) -> bool:
+        """Do as `delete`, in a thread."""
+        from asyncio import to_thread
+
+        return await to_thread(self.delete, key)
+
     def close(self) -> None:
         """Close the sessions that were got by `get`, and the store if this object opened it."""
         with self._lock:
@@ -212,6 +242,13 @@ class Sessions:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.aclose()
+
+
+def _check_key(key: str | int) -> str:
+    """Return the name of the session of a key; raises an error if it is none."""
+    if isinstance(key, bool) or not isinstance(key, str | int) or not str(key).strip():
+        raise RefoldError(f"{key!r} is no key of a session: use a text that is not empty, or a number")
+    return str(key)
 
 
 def find_session(

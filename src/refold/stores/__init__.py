@@ -10,7 +10,7 @@ This module knows the addresses of the stores and nothing of how they work.
 A store keeps entries and one pointer for each session, the head. `append` is the only way to write: it adds
 entries behind the head and moves the head, both or neither, and only if the head is still where the caller
 saw it. The entries are durable when it returns: with `durability="full"` they survive a loss of power, with
-`"normal"` they survive a kill of the process. Entries are never changed and never removed.
+`"normal"` they survive a kill of the process. Entries are never changed, and go only with their session.
 
 A store has a *scope*: a tenant, who sees nothing of other tenants. Without one it is `default`.
 
@@ -187,6 +187,14 @@ class Log(Protocol):
         Uses an index over all sessions and reads no log.
         """
 
+    def delete(self, *sessions: str) -> dict[str, int]:
+        """Remove sessions with everything that belongs to them; returns the bytes of those that were there.
+
+        Each goes as a whole or not at all, is gone for good on return, and takes nothing of others with it,
+        also where they share messages. Its notes, leases and place in the queue go as well. Who has it open
+        gets `Conflict` or `StoreReplaced` from the next append.
+        """
+
 
 class Search(Protocol):
     """Full-text search over every message."""
@@ -250,6 +258,10 @@ class Store(Log, Search, Notes, Leases, Protocol):
         """Close files and connections; may be called twice."""
 
 
+JOB_NOTE: Final = "job:"
+"""Beginning of the key of the note that tells a worker what it has to know of a session."""
+SESSION_NOTE: Final = "session:"
+"""Beginning of the key under which a gateway notes what it knows of a session."""
 DEFAULT_SCOPE: Final = "default"
 """The scope of a store that names none. Not empty, because a setting of PostgreSQL that was never made reads
 as empty."""
@@ -311,6 +323,11 @@ def open_store(
         raise RefoldError(f"durability is full or normal, not {options['durability']!r}")
     store: Store = _find_opener(scheme)(rest, **options)
     return store
+
+
+def name_notes(session: str) -> list[str]:
+    """Return the keys of the notes that belong to a session, and go with it."""
+    return [f"{JOB_NOTE}{session}", f"{SESSION_NOTE}{session}"]
 
 
 def is_bare_path(address: str) -> bool:

@@ -17,6 +17,8 @@ from refold.errors import StoreBusy, StoreError, StoreFull
 WAIT_SECONDS: Final = 5.0
 """Seconds to wait for the lock of another process; the same as `busy_seconds` of the databases. An append
 holds the lock for milliseconds, so that a longer wait means that another process hangs."""
+_TAIL_BYTES: Final = 24
+"""Bytes at the end of what was read that tell whether it is still there: the checksum of the last row."""
 _FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
@@ -46,6 +48,12 @@ def open_file(path: Path, *, write: bool = False) -> Iterator[int]:
             # A child process that was forked meanwhile has a copy of the file, which would keep the lock.
             fcntl.flock(file, fcntl.LOCK_UN)
         os.close(file)
+
+
+def identify(file: int, end: int) -> tuple[int, int, bytes]:
+    """Return what tells an open file, read up to `end`, from others: numbers are given again."""
+    status = os.fstat(file)
+    return status.st_dev, status.st_ino, os.pread(file, _TAIL_BYTES, max(0, end - _TAIL_BYTES))[:end]
 
 
 def lock(file: int, path: Path, *, shared: bool = False) -> None:

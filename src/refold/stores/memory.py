@@ -26,6 +26,7 @@ from refold.stores import (
     SearchHit,
     SessionInfo,
     check_scope,
+    name_notes,
     refuse_options,
 )
 from refold.stores.branch_index import BranchIndex
@@ -237,6 +238,27 @@ class MemoryStore:
                 for name in names
                 if (known := self._located.get(name)) is not None
             }
+
+    def delete(self, *sessions: str) -> dict[str, int]:
+        """Remove sessions with everything that belongs to them."""
+        with self._hold_lock():
+            sizes = {session: self._delete(session) for session in sessions if session in self._sessions}
+            for session in sessions:
+                self._leases.records.pop(session, None)
+                for key in name_notes(session):
+                    self._notes.pop(key, None)
+            self._words, self._texts = WordIndex(), array("L")  # made again by the next search
+            for stored in self._sessions.values():
+                stored.searchable = 0
+            return sizes
+
+    def _delete(self, session: str) -> int:
+        stored = self._sessions.pop(session)
+        for name in stored.names.keys() & self._located.keys():
+            known = self._located.pop(name)
+            if isinstance(known, list) and (others := [other for other in known if other != session]):
+                self._located[name] = others
+        return sum(len(entry.body) + len(entry.text) for entry in stored.entries)
 
     # -- search, notes, leases ---------------------------------------------------------------------------
 

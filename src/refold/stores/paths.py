@@ -34,8 +34,8 @@ def split_path(place: Place, parents: Mapping[int, Place]) -> list[Stretch]:
 
 
 def require_head(expect: Head | None, current: Head | None) -> None:
-    """Raise `Conflict` if the head is not where the caller saw it."""
-    if (expect.version if expect else None) != (current.version if current else None):
+    """Raise `Conflict` if the head is not where the caller saw it, or of a later session so named."""
+    if expect != current:
         raise Conflict(expect.name if expect else None, current.name if current else None)
 
 

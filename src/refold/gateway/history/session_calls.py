@@ -48,14 +48,13 @@ from refold.gateway.history.watched_store import StoreBreaker, WatchedStore
 from refold.gateway.options import HistoryOptions
 from refold.inspector.live.traffic import TrafficRow
 from refold.inspector.scopes import TENANT_NOTE
-from refold.inspector.stored import SESSION_NOTE
 from refold.session.drivers import Rest
 from refold.session.many import Sessions, find_session
 from refold.session.opening import find_store
 from refold.session.results import Ready
 from refold.session.session import Session
 from refold.session.steps.observe import observe
-from refold.stores import Store
+from refold.stores import SESSION_NOTE, Store
 
 _LOGGER: Final = logging.getLogger("refold.gateway")
 _LONG_CONTEXT: Final = ("context-1m", 1_000_000)

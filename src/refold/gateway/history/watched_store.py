@@ -19,7 +19,7 @@ _IS_THERE: Final = (Conflict, LogCorrupt, LogTooNew, StoreReplaced)
 """Errors that do not tell that a store is gone: they are about one session, or it is to be opened again."""
 _OWN: Final = frozenset({"address", "close"})
 """What needs no answer of the store."""
-_WRITES: Final = frozenset({"append", "put_note", "claim", "release", "offer", "take"})
+_WRITES: Final = frozenset({"append", "delete", "put_note", "claim", "release", "offer", "take"})
 
 
 class StoreIsDown(StoreError):

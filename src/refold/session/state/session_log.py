@@ -19,6 +19,7 @@ from refold.errors import (
     Conflict,
     LogCorrupt,
     LogTooNew,
+    SessionNotFound,
     StoreBusy,
     StoreError,
     StoreFull,
@@ -33,6 +34,7 @@ T = TypeVar("T")
 _PAUSE: Final = 10.0
 """A store that failed after a wait is left alone for ten times that wait, so that a locked file or a server
 that is away takes at most a tenth of the time."""
+_GONE: Final = "it was deleted, or the store was replaced; open the session again"
 _AT_ONCE: Final = 0.1
 """Seconds that are no wait: a full disk fails in a few milliseconds, and is tried in every call."""
 
@@ -181,13 +183,16 @@ class SessionLog:
         may_try = self.failure is None or not self._may_wait or self.may_try
         try:
             return call() if may_try else self._raise_failure()
-        except StoreError as error:
+        except StoreError as caught:
+            error = caught
+            if isinstance(caught, SessionNotFound) and self._known is not None:
+                error = StoreReplaced(f"{caught} in {self.store.address} any more: {_GONE}")
             if not self._may_wait or not is_outage(error):
-                raise
+                raise error from None
             if may_try:
                 self.note_failure(error, self.clock() - started)
             if go_on is None:
-                raise
+                raise error from None
             return go_on(error)
 
     # -- the calls of a store ----------------------------------------------------------------------------
@@ -205,10 +210,12 @@ class SessionLog:
         return self._ask_store(lambda: self._read_head(session), use_known)
 
     def _read_head(self, session: str) -> Head | None:
-        head = self.store.head(session)
-        if head is None and self._known is not None:
-            what = f"session {session!r} is gone from {self.store.address}"
-            raise StoreReplaced(f"{what}: bring the store back, or open the session again")
+        head, known = self.store.head(session), self._known
+        if known is not None and known != head:
+            # An entry stays as long as its session: without that of the known head this is another one.
+            names = [known.name] if known.name else []
+            if head is None or len(self.store.find(session, names)) < len(names):
+                raise StoreReplaced(f"session {session!r} is gone from {self.store.address}: {_GONE}")
         self._known, self._is_known = head, True
         return head
 

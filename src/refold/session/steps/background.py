@@ -26,9 +26,8 @@ from refold.session.steps.context import (
 from refold.session.steps.install_fold import Attempt
 from refold.session.steps.load import reload_if_stale
 from refold.session.steps.shared_folds import take_over_folds
+from refold.stores import JOB_NOTE
 
-JOB: Final = "job:"
-"""Key of the note in the store that tells a worker what it has to know of a session."""
 START_FRACTION: Final = 0.70
 """Share of the room from which a fold may be prepared. Lower folds more often than needed; higher leaves a
 slow model too little time before the room is full."""
@@ -71,7 +70,7 @@ def offer_to_queue(state: SessionState, budget: Budget) -> SessionFlow[None]:
         "format": settings.format,
         **settings.caps.named,
     }
-    yield StoreCall(lambda: state.log.put_note(f"{JOB}{state.name}", json.dumps(job)))
+    yield StoreCall(lambda: state.log.put_note(f"{JOB_NOTE}{state.name}", json.dumps(job)))
     yield StoreCall(lambda: state.log.offer(state.name))
 
 

@@ -5,13 +5,13 @@ for the lock of the old file notices and opens the new one.
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
 from refold.errors import StoreError
-from refold.stores.disk import create_file, lock, map_errors, open_file, sync_folder, write_at_end
+from refold.stores.disk import create_file, identify, lock, map_errors, open_file, sync_folder, write_at_end
 from refold.stores.jsonl.rows import FORMAT, Row, format_row, read_rows, refuse_newer
 
 _SPARE: Final = 1_000
@@ -27,10 +27,10 @@ class KeyFile:
         self.values: dict[str, Any] = {}
         self._sync = sync
         self._file: int | None = None
-        self._clear((0, 0))
+        self._clear()
 
-    def _clear(self, identity: tuple[int, int]) -> None:
-        self._identity = identity
+    def _clear(self) -> None:
+        self._identity = (0, 0, b"")
         self._good = 0
         self._rows = 0
         self._lead = b""
@@ -45,7 +45,7 @@ class KeyFile:
                 with open_file(self.path) as file:
                     self._refresh(file)
             except FileNotFoundError:
-                self._clear((0, 0))
+                self._clear()
 
     @contextmanager
     def hold_lock(self) -> Iterator[None]:
@@ -57,9 +57,8 @@ class KeyFile:
             try:
                 yield
                 if self._rows > _SPARE + 4 * len(self.values):
-                    rows = [format_row({"key": key, "value": value}) for key, value in self.values.items()]
                     with suppress(StoreError):  # the old file is as good, only longer
-                        create_file(self.path, b"".join([format_row({"refold": FORMAT}), *rows]))
+                        self._replace()
             finally:
                 self._file = None
 
@@ -75,6 +74,19 @@ class KeyFile:
                     stack.push(attempt.pop_all())
                     return file
 
+    def _replace(self) -> None:
+        rows = [format_row({"key": key, "value": value}) for key, value in self.values.items()]
+        create_file(self.path, b"".join([format_row({"refold": FORMAT}), *rows]))
+
+    def remove(self, keys: Iterable[str]) -> None:
+        """Remove keys, and every row that they ever had."""
+        self.refresh()
+        if here := self.values.keys() & set(keys):
+            with self.hold_lock():
+                for key in here:
+                    self.values.pop(key, None)
+                self._replace()
+
     def put(self, key: str, value: Any) -> None:
         """Write the value of a key; it counts once this returns."""
         if self._file is None:
@@ -87,21 +99,21 @@ class KeyFile:
         try:
             write_at_end(self._file, self.path, self._good, row, sync=self._sync)
         except StoreError:
-            self._clear((0, 0))  # nobody knows what the file holds until it is read again
+            self._clear()  # nobody knows what the file holds until it is read again
             raise
         self._good += len(row)
+        self._identity = identify(self._file, self._good)
         self._lead = b""
         self._rows += 1
         self.values[key] = value
 
     def _refresh(self, file: int) -> None:
-        status = os.fstat(file)
-        identity = (status.st_dev, status.st_ino)
-        if identity != self._identity or status.st_size < self._good:
-            self._clear(identity)
+        if identify(file, self._good) != self._identity:
+            self._clear()
         for row in read_rows(file, self._good, self._rows + 1):
             if row.terminated or row.value is not None:
                 self._take_row(row)
+        self._identity = identify(file, self._good)
 
     def _take_row(self, row: Row) -> None:
         if row.value is not None:

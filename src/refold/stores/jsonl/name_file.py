@@ -7,11 +7,12 @@ asks the session's file for its place. The file may be deleted: it is made again
 
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
 from refold.errors import StoreError
-from refold.stores.disk import create_file, lock, map_errors, open_file, write_at_end
+from refold.stores.disk import create_file, identify, lock, map_errors, open_file, write_at_end
 from refold.stores.jsonl.rows import FORMAT, format_row, parse_outline, read_rows
 
 _FIRST: Final = format_row({"refold": FORMAT})
@@ -25,7 +26,7 @@ class NameFile:
         self._forget()
 
     def _forget(self) -> None:
-        self._identity = (0, 0)
+        self._identity = (0, 0, b"")
         self._good = 0
         self._rows = 0
         self._read: dict[str, int] = {}
@@ -39,12 +40,7 @@ class NameFile:
 
     def follow(self, paths: Sequence[Path]) -> None:
         """Read what was added to the files of sessions since this was done last, here or elsewhere."""
-        with map_errors(self.path):
-            try:
-                with open_file(self.path) as file:
-                    self._follow_rows(file)
-            except FileNotFoundError:
-                self._forget()
+        self.drop_missing(paths)
         rows = [row for path in paths if (row := self._read_names(path)) is not None]
         rows.sort(key=lambda row: float(row["at"]))
         try:
@@ -54,19 +50,34 @@ class NameFile:
             for row in rows:
                 self._take_row(row)
 
+    def drop_missing(self, paths: Sequence[Path]) -> None:
+        """Follow the index itself; if it has other files than these, write it anew without them."""
+        with map_errors(self.path):
+            try:
+                with open_file(self.path) as file:
+                    self._follow_rows(file)
+            except FileNotFoundError:
+                self._forget()
+        if self._read.keys() - (stems := {path.stem for path in paths}):
+            # in a read-only folder they stay: whoever finds a name asks the session's file, and is told
+            with suppress(StoreError, OSError):
+                with open_file(self.path, write=True) as file:
+                    lock(file, self.path)
+                    rows = (row for row in read_rows(file) if row.value and row.value.get("file") in stems)
+                    kept = [os.pread(file, row.size, row.at) + b"\n" for row in rows]
+                    create_file(self.path, b"".join([_FIRST, *kept]))
+                with open_file(self.path) as file:
+                    self._follow_rows(file)
+
     def _follow_rows(self, file: int) -> None:
-        status = os.fstat(file)
-        identity = (status.st_dev, status.st_ino)
-        if identity != self._identity or status.st_size < self._good:
+        if identify(file, self._good) != self._identity:
             self._forget()
-            self._identity = identity
-        if status.st_size == self._good:
-            return
         for row in read_rows(file, self._good, self._rows + 1):
             if row.value is None or not row.terminated:  # the next writer cuts it off
                 break
             self._take_row(row.value)
             self._good, self._rows = row.end, row.number
+        self._identity = identify(file, self._good)
 
     def _take_row(self, row: dict[str, Any]) -> None:
         if "file" not in row:

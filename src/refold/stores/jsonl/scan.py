@@ -11,7 +11,7 @@ from typing import Any
 from refold.core.log.entries import Entry
 from refold.errors import LogTooNew
 from refold.stores import Defect, Place, SearchHit
-from refold.stores.disk import map_errors, open_file
+from refold.stores.disk import identify, map_errors, open_file
 from refold.stores.jsonl.end_file import describe_cut
 from refold.stores.jsonl.rows import Row, has_known_kind, parse_row, read_rows, refuse_newer, to_entry
 from refold.stores.paths import ParentCheck
@@ -21,7 +21,7 @@ from refold.stores.word_index import TextHit, WordIndex, rank_texts
 def find_defects(path: Path) -> Iterator[Defect]:
     """Yield rows that are damaged, and good ones that contradict each other."""
     inspection = _Inspection(path)
-    with map_errors(path), open_file(path) as file:
+    with map_errors(path), suppress(FileNotFoundError), open_file(path) as file:
         for row in read_rows(file):
             try:
                 refuse_newer(value := row.value or {}, path)
@@ -39,7 +39,7 @@ def find_defects(path: Path) -> Iterator[Defect]:
 def salvage_file(path: Path) -> Iterator[tuple[str, Place, Entry]]:
     """Yield every entry whose row is good; the file's name stands for a session whose name is lost."""
     session = path.stem
-    with map_errors(path), open_file(path) as file:
+    with map_errors(path), suppress(FileNotFoundError), open_file(path) as file:
         for row in read_rows(file):
             value = row.value or {}
             if "refold" in value:
@@ -107,12 +107,16 @@ class _File:
     session: str
     end: int = 0
     rows: int = 0
+    identity: tuple[int, int, bytes] = (0, 0, b"")
 
 
 class FileSearch:
     """Word index over the rows of many files. Remembers offsets, not texts, so that it stays small."""
 
     def __init__(self) -> None:
+        self._forget()
+
+    def _forget(self) -> None:
         self._words = WordIndex()
         self._files: dict[Path, _File] = {}
         self._file = array("L")
@@ -124,22 +128,24 @@ class FileSearch:
         self, query: str, paths: Sequence[Path], *, only: Path | None, limit: int, some: bool = False
     ) -> list[SearchHit]:
         """Return the best hits, best first."""
-        session = None
-        for path in paths:
-            if only in (None, path):
-                file = self._files.setdefault(path, _File(len(self._files), path.stem))
-                self._index_new_rows(path, file)
-                session = file.session
-        if only is not None and session is None:
+        wanted = [path for path in paths if only in (None, path)]
+        if self._files.keys() - set(paths) or not all(map(self._index_new_rows, wanted)):
+            self._forget()  # a session was deleted: texts never leave an index
+            all(map(self._index_new_rows, wanted))
+        if not wanted:
             return []
+        session = self._files[wanted[-1]].session
         texts = self._words.select(session if only else None)
         places = list(self._files)
         hits = rank_texts(texts, query, limit=limit, some=some)
         return [found for hit in hits if (found := self._read_hit(hit, places[self._file[hit.text[1]]]))]
 
-    def _index_new_rows(self, path: Path, progress: _File) -> None:
-        """Index the words of the rows that were written since."""
+    def _index_new_rows(self, path: Path) -> bool:
+        """Index the words of the rows that were written since; False if this is another file now."""
+        progress = self._files.setdefault(path, _File(len(self._files), path.stem))
         with map_errors(path), suppress(FileNotFoundError), open_file(path) as file:
+            if progress.end and identify(file, progress.end) != progress.identity:
+                return False
             waiting: list[tuple[Row, str]] = []  # entries count once the head behind them is there
             for row in read_rows(file, progress.end, progress.rows + 1):
                 value = row.value if row.terminated else None
@@ -156,11 +162,14 @@ class FileSearch:
                         self._size.append(entry.size)
                     waiting = []
                     progress.end, progress.rows = row.end, row.number
+            progress.identity = identify(file, progress.end)
+        return True
 
     def _read_hit(self, hit: TextHit, path: Path) -> SearchHit | None:
         """Read the row of a text; None if it was damaged since it was indexed, which `check` reports."""
         session, text = hit.text
-        with map_errors(path), open_file(path) as file:
+        value = None
+        with map_errors(path), suppress(FileNotFoundError), open_file(path) as file:
             value = parse_row(os.pread(file, self._size[text], self._at[text]))
         if value is None:
             return None

@@ -8,16 +8,17 @@ The last head is written into another, small file as well (`end_file`).
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
 from refold.core.log.entries import AS_WRITTEN, NORMALISED, Entry, bare_name
-from refold.errors import LogCorrupt, StoreError, StoreReplaced
+from refold.errors import Conflict, LogCorrupt, StoreError, StoreReplaced
 from refold.stores import START, Head, Place, SessionInfo
 from refold.stores.branch_index import BranchIndex, Extent
-from refold.stores.disk import create_file, lock, map_errors, open_file, sync_folder, write_at_end
-from refold.stores.jsonl.end_file import write_end
+from refold.stores.disk import create_file, identify, lock, map_errors, open_file, sync_folder, write_at_end
+from refold.stores.jsonl.end_file import end_path, write_end
 from refold.stores.jsonl.rows import (
     FORMAT,
     Row,
@@ -38,7 +39,7 @@ _SEQ_BITS: Final = 40
 """A place is packed into one number, 40 bits for its seq: less memory than a tuple, for 10^12 entries."""
 _EDGE_BYTES: Final = 1 << 16
 """Bytes in which the first and the last row are searched; a longer row only makes the list slower."""
-_NO_FILE: Final = (0, 0)
+_NO_FILE: Final = (0, 0, b"")
 _SPAN_BYTES: Final = 1 << 20
 """Bytes that are read with one call if they hold the entries of a page."""
 
@@ -84,13 +85,10 @@ class SessionFile:
 
     def _follow(self, file: int) -> None:
         """Read the rows behind the last known head."""
-        status = os.fstat(file)
-        identity = (status.st_dev, status.st_ino)
-        if identity != self._identity or status.st_size < self._good:
+        if identify(file, self._good) != self._identity:
             self._forget()
-            self._identity = identity
         self._unsure = 0
-        if status.st_size == self._good:
+        if os.fstat(file).st_size == self._good:
             return
         waiting: list[Row] = []
         for row in read_rows(file, self._good, self._rows + 1, parse=parse_outline):
@@ -104,6 +102,7 @@ class SessionFile:
         self._unsure = next((row.number for row in waiting if row.value is None and row.terminated), 0)
         if waiting and waiting[-1].has("head"):
             self._unsure = waiting[-1].number
+        self._identity = identify(file, self._good)
 
     def _take_first_row(self, row: Row) -> None:
         if row.value is None or "refold" not in row.value:
@@ -223,8 +222,11 @@ class SessionFile:
         with map_errors(self.path), open_file(self.path, write=True) as file:
             lock(file, self.path)
             self._follow(file)
-            if expect is not None and known not in (_NO_FILE, self._identity):
+            is_other = known != _NO_FILE and known[:2] != self._identity[:2]
+            if expect is not None and (is_other or not os.fstat(file).st_nlink):
                 raise self._replaced()
+            if not os.fstat(file).st_nlink:  # deleted while this waited
+                raise Conflict(None, None)
             require_head(expect, self.require_sure_head())
             place = at if at is not None else self.head.place if self.head else START
             if place not in self.index:
@@ -243,6 +245,17 @@ class SessionFile:
                 raise StoreError(f"{self.path}: what was written is not there: the disk lost a write")
             write_end(self.path, self.head)
         return self.head
+
+    def delete(self) -> int | None:
+        """Delete the file under its lock and return its size; None if there is none."""
+        with map_errors(self.path), suppress(FileNotFoundError), open_file(self.path, write=True) as file:
+            lock(file, self.path)
+            end_path(self.path).unlink(missing_ok=True)
+            self.path.unlink()
+            sync_folder(self.path.parent)
+            self._forget()
+            return os.fstat(file).st_size
+        return None
 
     def _replaced(self) -> StoreReplaced:
         what = f"{self.path} was deleted or replaced while it was open, nothing was written"
@@ -278,7 +291,8 @@ class SessionFile:
 
 def peek_info(path: Path) -> SessionInfo | None:
     """Read a session's summary from the first and the last row of its file; None if it is not there."""
-    with map_errors(path), open_file(path) as file:
+    first = last = b""
+    with map_errors(path), suppress(FileNotFoundError), open_file(path) as file:
         size = os.fstat(file).st_size
         first = os.pread(file, _EDGE_BYTES, 0).partition(b"\n")[0]
         last = os.pread(file, _EDGE_BYTES, max(0, size - _EDGE_BYTES))

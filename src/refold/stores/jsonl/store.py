@@ -31,6 +31,7 @@ from refold.stores import (
     SearchHit,
     SessionInfo,
     check_scope,
+    name_notes,
     refuse_missing_folder,
     refuse_options,
 )
@@ -221,6 +222,15 @@ class JsonlStore:
             places = file.find([name]) if file.refresh() else {}
             if places and file.session is not None:
                 yield Located(session=file.session, place=places[name])
+
+    def delete(self, *sessions: str) -> dict[str, int]:
+        """Remove sessions with everything that belongs to them; their files go last."""
+        with self._hold_lock():
+            self._lease_file.remove(sessions)
+            self._notes.remove(note for session in sessions for note in name_notes(session))
+            sizes = {session: self._file(session).delete() for session in dict.fromkeys(sessions)}
+            self._names.drop_missing(self._paths())
+        return {session: size for session, size in sizes.items() if size is not None}
 
     # -- search, notes, leases ---------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""Append to a PostgreSQL store: one transaction, under the lock of the session's row.
+"""Append to a PostgreSQL store, and delete: one transaction, under the lock of the session's row.
 
 An append whose connection dies is called again. Each append writes a random number of its own beside its
 rows, so that the second call can see whether the first one was committed. If the server stays away, `settle`
@@ -14,13 +14,13 @@ import psycopg
 
 from refold.core.log.entries import Entry
 from refold.errors import Conflict, StoreError
-from refold.stores import START, Head, Place
+from refold.stores import START, Head, Place, name_notes
 from refold.stores.paths import require_head
 from refold.stores.postgres.changes import TELL, tell_values
 from refold.stores.postgres.connections import Connection
 from refold.stores.postgres.log import NOW, parse_head_row, read_head
 from refold.stores.postgres.search import Indexed, index_page, insert_words
-from refold.stores.postgres.statements import read_statement
+from refold.stores.sql_files import read_statement
 from refold.stores.text import encode_text, name_hash
 
 _BATCH_ROWS: Final = 1000
@@ -30,6 +30,8 @@ _BATCH_CHARACTERS: Final = 16 << 20
 # %b sends lists in binary; as text every quote of a body would be escaped once more, which takes seconds
 _ENTRIES: Final = read_statement("entries")
 _MOVE: Final = read_statement("move", NOW=NOW, TELL=TELL)
+_FIND_TO_DELETE: Final = read_statement("find_to_delete")
+_DELETE_ROWS: Final = read_statement("delete_rows").split(";")[:-1]
 _BEGIN: Final = read_statement("begin", NOW=NOW)
 
 
@@ -240,3 +242,16 @@ class Append:
                 indexed = Indexed(indexed.texts + added.texts, indexed.words + added.words)
             start = end
         return indexed
+
+
+def delete(connection: Connection, scope: str, session: str) -> int | None:
+    """Delete a session and return its bytes; None if there is none."""
+    notes = [name_hash(note) for note in name_notes(session)]
+    values = {"scope": scope, "key": name_hash(session), "notes": notes, "id": None}
+    with connection.transaction():
+        row = connection.execute(_FIND_TO_DELETE, values).fetchone()
+        if row is not None:
+            values["id"] = row[0]
+        for statement in _DELETE_ROWS:
+            connection.execute(statement, values)
+    return None if row is None else int(row[1])

@@ -14,7 +14,7 @@ from psycopg import sql
 
 from refold.errors import StoreError
 from refold.stores.postgres.connections import Connections
-from refold.stores.postgres.statements import read_statement
+from refold.stores.sql_files import read_statement
 from refold.stores.text import encode_text, name_hash
 
 FindScopes: TypeAlias = Callable[[], Awaitable[Collection[str]]]

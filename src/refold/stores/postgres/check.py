@@ -15,7 +15,7 @@ from refold.stores.postgres.log import (
     fetch_all,
     parse_entry_row,
 )
-from refold.stores.postgres.statements import read_statement
+from refold.stores.sql_files import read_statement
 
 _ALL: Final = read_statement("all", COLUMNS=COLUMNS, PAGE_ROWS=PAGE_ROWS, PAGE_BYTES=PAGE_BYTES)
 

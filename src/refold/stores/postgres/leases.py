@@ -11,7 +11,7 @@ from typing import Any, Final
 from refold.stores import Lease
 from refold.stores.postgres.connections import Connection
 from refold.stores.postgres.log import NOW, decode_damaged_text
-from refold.stores.postgres.statements import read_statement
+from refold.stores.sql_files import read_statement
 from refold.stores.text import encode_text, name_hash
 
 _CLAIM: Final = read_statement("claim", NOW=NOW)

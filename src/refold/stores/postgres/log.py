@@ -11,7 +11,7 @@ from refold.errors import LogCorrupt, SessionNotFound, StoreError
 from refold.stores import START, Head, Located, Place
 from refold.stores.paths import Stretch, split_path
 from refold.stores.postgres.connections import Connection
-from refold.stores.postgres.statements import read_statement
+from refold.stores.sql_files import read_statement
 from refold.stores.text import decode_text, encode_text, name_hash
 
 Row: TypeAlias = tuple[Any, ...]

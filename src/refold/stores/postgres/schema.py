@@ -9,9 +9,8 @@ from typing import Final
 from psycopg import sql
 
 from refold.errors import LogTooNew, StoreError
-from refold.stores.migrations import read_migrations
 from refold.stores.postgres.connections import Connection
-from refold.stores.postgres.statements import read_statement
+from refold.stores.sql_files import read_migrations, read_statement
 
 PACKAGE: Final = "refold.stores.postgres"
 _LOCK: Final = 0x7265666F6C64

@@ -19,7 +19,7 @@ from psycopg.sql import SQL
 from refold.stores import SearchHit
 from refold.stores.postgres.connections import Connection
 from refold.stores.postgres.log import COLUMNS, PAGE_BYTES, PAGE_ROWS, decode_damaged_text, parse_entry_row
-from refold.stores.postgres.statements import read_statement
+from refold.stores.sql_files import read_statement
 from refold.stores.text import name_hash
 from refold.stores.word_index import MOST_MATCHES, Match, pack_words, rank_texts
 
@@ -134,7 +134,7 @@ class _Terms:
         named = self.connection.execute(_NAMES, [self.scope, numbers]).fetchall()
         names = {number: decode_damaged_text(name) for number, name in named}
         self.ids.update({name: number for number, name in names.items()})
-        return [Match((names[row[0]], row[1]), row[2], list(row[3:])) for row in rows]
+        return [Match((names[row[0]], row[1]), row[2], list(row[3:])) for row in rows if row[0] in names]
 
 
 def _quote(word: str) -> str:

@@ -127,6 +127,22 @@ INSERT INTO refold.sessions (scope, key, name, batch, created, changed)
 VALUES (%(scope)s, %(key)s, %(name)s, %(batch)s, {NOW}, {NOW})
 ON CONFLICT (scope, key) DO NOTHING RETURNING id
 
+-- name: find_to_delete
+SELECT id, (SELECT coalesce(sum(octet_length(body) + octet_length(text)), 0) FROM refold.entries
+            WHERE scope = %(scope)s AND session = s.id)
+FROM refold.sessions AS s WHERE scope = %(scope)s AND key = %(key)s FOR UPDATE
+
+-- name: delete_rows
+SELECT set_config('refold.deleted', coalesce(%(id)s::text, ''), true), set_config('refold.query', '!''#''', true);
+DELETE FROM refold.entries WHERE scope = %(scope)s AND session = %(id)s::bigint;
+DELETE FROM refold.lines WHERE scope = %(scope)s AND session = %(id)s::bigint;
+DELETE FROM refold.terms WHERE scope = %(scope)s AND session = %(id)s::bigint;
+DELETE FROM refold.words WHERE scope = %(scope)s AND session = %(id)s::bigint;
+DELETE FROM refold.sessions WHERE scope = %(scope)s AND id = %(id)s::bigint;
+DELETE FROM refold.queue WHERE scope = %(scope)s AND key = %(key)s;
+DELETE FROM refold.leases WHERE scope = %(scope)s AND key = %(key)s;
+DELETE FROM refold.notes WHERE scope = %(scope)s AND key = ANY(%(notes)s::bytea[]);
+
 -- changes.py
 
 -- name: tell

@@ -11,6 +11,7 @@ of the server. `full` waits for synchronous standbys as well.
 """
 
 from collections.abc import AsyncGenerator, Callable, Collection, Iterator, Sequence
+from functools import partial
 from typing import Any, Final, TypeVar
 
 from refold.core.log.entries import Entry, Kind
@@ -33,7 +34,7 @@ from refold.stores.text import encode_text, name_hash
 
 try:
     from refold.stores.postgres import leases, log
-    from refold.stores.postgres.append import Append
+    from refold.stores.postgres.append import Append, delete
     from refold.stores.postgres.changes import FindScopes, watch
     from refold.stores.postgres.check import check, salvage
     from refold.stores.postgres.connections import Connection, Connections, parse_address
@@ -212,6 +213,12 @@ class PostgresStore:
     def locate(self, names: Sequence[str], *, limit: int = 8) -> dict[str, list[Located]]:
         """Find messages by name in all sessions of the scope."""
         return self._run(lambda connection: log.locate_names(connection, self._scope, names, limit))
+
+    def delete(self, *sessions: str) -> dict[str, int]:
+        """Remove sessions with everything that belongs to them."""
+        remove = partial(delete, scope=self._scope)
+        sizes = {one: self._run(partial(remove, session=one)) for one in dict.fromkeys(sessions)}
+        return {session: size for session, size in sizes.items() if size is not None}
 
     # -- search and notes --------------------------------------------------------------------------------
 

@@ -196,6 +196,11 @@ class Connection:
         finally:
             self._lock.release()
 
+    def empty_log(self) -> None:
+        """Copy the write-ahead log into the file and empty it, as far as nobody reads it just now."""
+        self.fetch("PRAGMA wal_checkpoint(TRUNCATE)")
+        self._log_bytes, self._look_at = 0, _LOOK_BYTES
+
     def can_read_after(self, error: StoreError) -> bool:
         """True if a write failed for a reason that does not concern reads, such as a full disk."""
         cause = error.__cause__
@@ -351,6 +356,7 @@ class Connection:
         raw.execute("PRAGMA wal_autocheckpoint = 0")  # done here, because SQLite hides its errors
         raw.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
         raw.execute("PRAGMA temp_store = MEMORY")
+        raw.execute("PRAGMA secure_delete = ON").fetchall()  # what is deleted is overwritten
         schema.migrate(raw, self.path)
         if self._disk_failed and self.journal == "wal":
             # Opening checked the log, but the system may believe that it is on the disk when it is not. So it
@@ -417,6 +423,20 @@ class Connection:
     def _is_disk_full(self, system: int) -> bool:
         # some libraries do not tell the system's error
         return system in _NO_ROOM if system else files.count_free_bytes(self.path) == 0
+
+
+def in_snapshot(work: Callable[[RawConnection], T]) -> Callable[[RawConnection], T]:
+    """Return work that sees nothing of what others do meanwhile, such as the deletion of a session."""
+
+    def read(raw: RawConnection) -> T:
+        raw.execute("BEGIN").close()
+        try:
+            return work(raw)
+        finally:
+            if raw.in_transaction:  # some errors have ended it
+                raw.execute("ROLLBACK").close()
+
+    return read
 
 
 def _pause_all() -> None:

@@ -9,7 +9,7 @@ import time
 from typing import Any, Final
 
 from refold.errors import LogTooNew, StoreError
-from refold.stores.migrations import read_migrations
+from refold.stores.sql_files import read_migrations
 from refold.stores.sqlite.driver import RawConnection
 
 PACKAGE: Final = "refold.stores.sqlite"

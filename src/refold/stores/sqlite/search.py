@@ -4,9 +4,9 @@ The index is brought up to date before each search. While the store cannot be wr
 searched without it; in a file of an older refold also what its own index finds.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeAlias
 
 from refold.errors import LogCorrupt
 from refold.stores import SearchHit
@@ -21,6 +21,14 @@ _BATCH_ROWS: Final = 256
 _BATCH_BYTES: Final = 4_000_000
 """Entries that one transaction indexes: tens of milliseconds, after which others get the write lock."""
 _TEXTS: Final = "SELECT id, session, CAST(text AS BLOB) FROM entries WHERE id > ? ORDER BY id LIMIT ?"
+TEXTS_OF_SESSION: Final = (
+    "SELECT session, id, CAST(text AS BLOB) FROM entries"
+    " WHERE session = (SELECT id FROM sessions WHERE name = ?) AND id IN (SELECT id FROM texts)"
+)
+Packed: TypeAlias = Mapping[tuple[int, int], str]
+"""What the index has of some texts, by their sessions and ids."""
+_MERGE_PAGES: Final = 500
+"""Pages of the index that one transaction writes anew: some tenths of a second."""
 _ADD_TO_SESSION: Final = (
     "INSERT INTO indexed_texts VALUES (?, 1, ?)"
     " ON CONFLICT (session) DO UPDATE SET texts = texts + 1, words = words + excluded.words"
@@ -117,6 +125,38 @@ def _index_batch(raw: RawConnection) -> None:
     raw.executemany("INSERT INTO texts VALUES (?, ?, ?, ?)", texts)
     raw.executemany(_ADD_TO_SESSION, [(session, length) for _, session, length, _ in texts])
     raw.execute("UPDATE indexed_stems SET through = ?", (through,))
+
+
+def pack_texts(rows: Iterable[Row]) -> Packed:
+    """Return what the index has of some texts."""
+    return {
+        (session, number): f"{_mark(session)} {pack_words(data.decode('utf-8', 'replace')).stems}"
+        for session, number, data in rows
+    }
+
+
+def remove_texts(raw: RawConnection, session: bytes, packed: Packed) -> None:
+    """Remove the texts of a session, most of which are packed already; FTS5 wants to know what it had."""
+    rows = raw.execute(TEXTS_OF_SESSION, (session,)).fetchall()
+    packed = {**packed, **pack_texts(row for row in rows if row[:2] not in packed)}
+    stems = [(number, packed[owner, number]) for owner, number, _ in rows]
+    raw.executemany("INSERT INTO stems (stems, rowid, text) VALUES ('delete', ?, ?)", stems)
+    raw.executemany("DELETE FROM texts WHERE id = ?", [(number,) for _, number, _ in rows])
+    raw.execute("INSERT INTO terms (terms) VALUES ('delete-all')").close()  # where an older refold still runs
+
+
+def merge_index(connection: Connection) -> None:
+    """Write the index anew, in short transactions: until then it keeps the words of texts that left it."""
+    pages = -_MERGE_PAGES  # less than zero begins with all parts of it
+
+    def merge(raw: RawConnection) -> bool:
+        before = raw.execute("SELECT total_changes()").fetchall()[0][0]
+        raw.execute("INSERT INTO stems (stems, rank) VALUES ('merge', ?)", (pages,)).close()
+        # a call that finds nothing to merge changes one row
+        return bool(raw.execute("SELECT total_changes() - ? > 1", (before,)).fetchall()[0][0])
+
+    while connection.write(merge):
+        pages = _MERGE_PAGES
 
 
 def _mark(session: int) -> str:

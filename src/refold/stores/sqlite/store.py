@@ -28,13 +28,14 @@ from refold.stores import (
     SearchHit,
     SessionInfo,
     check_scope,
+    name_notes,
     refuse_missing_folder,
     refuse_options,
 )
 from refold.stores.paths import require_head
 from refold.stores.sqlite import check, leases, paths, search
 from refold.stores.sqlite import rows as sqlite_rows
-from refold.stores.sqlite.connection import Connection
+from refold.stores.sqlite.connection import Connection, in_snapshot
 from refold.stores.sqlite.driver import RawConnection, Row, choose_driver
 from refold.stores.sqlite.files import default_path
 from refold.stores.sqlite.rows import COLUMNS, SESSION_COLUMNS, SessionRow
@@ -63,6 +64,20 @@ _NEXT_TURN: Final = (
     "1 + max((SELECT max(turn) FROM sessions), (SELECT ifnull(max(id), 0) FROM entries) << 20)"
 )
 _MOVED: Final = f"{_MOVE}, turn = {_NEXT_TURN} WHERE id = ?1 AND name = ?2"
+_NEXT_SESSION: Final = (
+    "SELECT 1 + max(ifnull((SELECT max(id) FROM sessions), 0), ifnull((SELECT max(session) FROM lines), 0))"
+)
+_DELETE: Final = (
+    "DELETE FROM entries WHERE session = ?",
+    "DELETE FROM lines WHERE session = ?",
+    "DELETE FROM sessions WHERE id = ?",
+    "DELETE FROM indexed_texts WHERE session = ?",
+    "INSERT INTO lines VALUES (?, -1, 0, 0, 0)",  # no line: with it nobody gets the number again
+)
+_SIZE: Final = (
+    "SELECT ifnull(sum(length(CAST(body AS BLOB)) + length(CAST(text AS BLOB))), 0) FROM entries"
+    " WHERE session = ?"
+)
 _SESSION: Final = sqlite_rows.select_sessions("WHERE name = ?")
 _LINES: Final = "SELECT session, line, parent_line, parent_seq, sum FROM lines WHERE session = ?"
 _LAST_OF_LINE: Final = "SELECT max(seq) FROM entries WHERE session = ? AND line = ?"
@@ -198,10 +213,10 @@ class SQLiteStore:
             if fence is not None:
                 leases.check_fence(raw, key, fence)
             row = _read_session(raw, key, self._written.get(key))
-            if row is None or expect is None or row.version != expect.version:
+            if row is None or expect is None or (row.version, row.head) != (expect.version, expect.name):
                 require_head(expect, row.as_head() if row else None)
             if row is None:
-                [(number,)] = raw.execute("SELECT ifnull(max(id), 0) + 1 FROM sessions").fetchall()
+                [(number,)] = raw.execute(_NEXT_SESSION).fetchall()
                 row = SessionRow(number, key, created=now)
                 raw.execute(_NEW, (*row, row.sum()))
             head, moved = _append(raw, row, entries, None if at is None else Place(*at), now)
@@ -269,8 +284,26 @@ class SQLiteStore:
         located: dict[str, list[Located]] = {}
         for start in range(0, len(names), _NAMES):
             batch = names[start : start + _NAMES]
-            located |= self._connection.read(partial(_locate_names, names=batch, limit=limit))
+            find = partial(_locate_names, names=batch, limit=limit)
+            located |= self._connection.read(in_snapshot(find))
         return located
+
+    def delete(self, *sessions: str) -> dict[str, int]:
+        """Remove sessions with everything that belongs to them, and overwrite where they stood."""
+        sizes: dict[str, int] = {}
+        try:
+            for session in dict.fromkeys(sessions):
+                key = encode_text(session)
+                # before the transaction: to split a long session into its words takes seconds
+                packed = search.pack_texts(self._connection.fetch(search.TEXTS_OF_SESSION, (key,)))
+                size = self._connection.write(partial(_delete, session=session, packed=packed))
+                if size is not None:
+                    sizes[session] = size
+        finally:
+            if sizes:
+                search.merge_index(self._connection)
+                self._connection.empty_log()
+        return sizes
 
     # -- search, notes, leases ---------------------------------------------------------------------------
 
@@ -287,7 +320,8 @@ class SQLiteStore:
             if not self._connection.can_read_after(error):
                 raise
             newest = self._connection.read(lambda raw: search.read_unindexed(raw, key, query))
-        hits = self._connection.read(lambda raw: search.search(raw, query, key, limit=limit, some=some))
+        find = partial(search.search, query=query, session=key, limit=limit, some=some)
+        hits = self._connection.read(in_snapshot(find))
         return rank_with_newest(query, newest, hits, limit=limit, some=some)
 
     def note(self, key: str) -> str | None:
@@ -400,6 +434,27 @@ def _append(
     row = (*moved, sqlite_rows.checksum(moved))
     raw.execute(_APPENDED if entries else _MOVED, row)
     return Head(place=at, name=head, said=said, version=version), row
+
+
+def _delete(raw: RawConnection, session: str, packed: search.Packed) -> int | None:
+    """Remove a session and return its bytes; None if there is none."""
+    key = encode_text(session)
+    raw.execute("DELETE FROM leases WHERE session = ?", (key,)).close()
+    raw.executemany("DELETE FROM notes WHERE key = ?", [(encode_text(note),) for note in name_notes(session)])
+    rows = raw.execute("SELECT id FROM sessions WHERE name = ?", (key,)).fetchall()
+    if not rows:
+        return None
+    [(size,)] = raw.execute(_SIZE, rows[0]).fetchall()
+    search.remove_texts(raw, key, packed)
+    for statement in _DELETE:
+        raw.execute(statement, rows[0]).close()
+    [(last,)] = raw.execute("SELECT ifnull(max(id), 0) FROM entries").fetchall()
+    raw.execute("UPDATE indexed_stems SET through = min(through, ?)", (last,)).close()
+    # The numbers of the last entries are given again: what was moved behind them stays before what comes.
+    late = raw.execute("SELECT id FROM sessions WHERE turn > ? ORDER BY turn", (last << 20,)).fetchall()
+    turns = [((last << 20) + at, number) for at, (number,) in enumerate(late, 1)]
+    raw.executemany("UPDATE sessions SET turn = ? WHERE id = ?", turns)
+    return int(size)
 
 
 def _choose_line(raw: RawConnection, session: SessionRow, at: Place) -> int:

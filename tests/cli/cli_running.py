@@ -94,10 +94,11 @@ def _take_terminal():
         fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 
-def terminal(*args, env=None, columns=100, stdin=None, slow=False) -> Done:
+def terminal(*args, env=None, columns=100, stdin=None, slow=False, answer=(b"", b"")) -> Done:
     """Run on a pseudo-terminal; what standard output and error show comes back together.
 
-    slow   also the line about work that takes long, which a busy machine shows for anything
+    slow     also the line about work that takes long, which a busy machine shows for anything
+    answer   what is typed, and the question behind which it is
     """
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
@@ -110,10 +111,13 @@ def terminal(*args, env=None, columns=100, stdin=None, slow=False) -> Done:
         start_new_session=True,
     )
     os.close(slave)
-    shown = b""
+    shown, (typed, question) = b"", answer
     with contextlib.suppress(OSError):  # the other side closed it
         while block := os.read(master, 1 << 16):
             shown += block
+            if typed and question in shown:
+                os.write(master, typed)
+                typed = b""
     os.close(master)
     text = shown.decode().replace("\r\n", "\n")
     return Done(program.wait(300), text if slow else _TICKS.sub("", text))

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -1016,3 +1017,75 @@ def test_measure_of_a_session_counts_from_what_was_reported():
     assert (measured["model"], measured["window"]) == ("gpt-4o", 128_000)
     assert abs(measured["used"] - used) < 0.02 * used
     assert run_cli("measure", *store, "--whole", "--json").json["count_source"] == "estimate"
+
+
+# -- delete --------------------------------------------------------------------------------------------------
+
+
+def test_a_session_is_deleted_by_name(store):
+    run_cli("import", "other", saved("other.json", talk(3)))
+    dry = run_cli("delete", FOLDED, "--dry-run")
+    assert dry.out.splitlines()[-1].startswith("would delete 1 session with ")
+    assert {row["name"] for row in run_cli("sessions", "--json").json["sessions"]} == {FOLDED, "other"}
+    done = run_cli("delete", "--session", FOLDED, "--yes", "--json")
+    assert done.status == 0
+    assert [row["name"] for row in done.json["sessions"]] == [FOLDED]
+    assert done.json["messages"] > 0 < done.json["bytes"]
+    assert done.json["dry_run"] is False
+    assert [row["name"] for row in run_cli("sessions", "--json").json["sessions"]] == ["other"]
+    assert run_cli("check").status == 0
+    assert run_cli("show", FOLDED).status == 1
+
+
+def test_nothing_goes_if_one_name_is_unknown(one_store):
+    done = run_cli("delete", FOLDED, "tasks", "--yes")
+    assert done.status == 1
+    assert done.err.endswith("did you mean 'task'?\n")
+    assert done.err.count("\n") == 1
+    assert run_cli("show", FOLDED).status == 0
+
+
+@pytest.mark.parametrize(
+    ("args", "status", "said"),
+    [
+        (["delete"], 2, "nothing is named"),
+        (["delete", FOLDED], 2, "--yes deletes without a question"),
+        (["delete", FOLDED, "--unused", "3d"], 2, "--session and --unused exclude each other"),
+        (["delete", "--unused", "soon"], 2, "write an age such as 12h"),
+        (["delete", "x", "--store", "sqlite:none.db", "--yes"], 1, "there is no store in sqlite:none.db"),
+    ],
+)
+def test_a_deletion_that_is_refused_is_told_in_one_line(one_store, args, status, said):
+    done = run_cli(*args, stdin="y\n")
+    assert done.status == status
+    assert said in done.err
+    assert done.err.count("\n") == 1
+    assert run_cli("show", FOLDED).status == 0
+
+
+def test_sessions_that_nobody_uses_are_deleted(tmp_path, monkeypatch):
+    address, now = f"sqlite:{tmp_path / 'store'}", time.time()
+    monkeypatch.setenv("REFOLD_STORE", address)
+    for name, days in (("new", 1), ("old", 40), ("older", 400)):
+        with contextlib.closing(
+            refold.open_store(address, now=lambda days=days: now - days * 86_400)
+        ) as made:
+            refold.open(name, store=made, window="8k").say("hi")
+    dry = run_cli("delete", "--unused", "30d", "--dry-run", "--json").json
+    assert {row["name"] for row in dry["sessions"]} == {"old", "older"}
+    assert dry["bytes"] is None
+    done = run_cli("delete", "--unused", "8w", "--yes")
+    assert done.out.splitlines()[-1].startswith("deleted 1 session with 1 message, ")
+    assert run_cli("delete", "--unused", "30d", "--yes").status == 0
+    done = run_cli("delete", "--unused", "30d", "--yes")
+    assert (done.status, done.out) == (0, "no session is unused for 30d\n")
+    assert [row["name"] for row in run_cli("sessions", "--json").json["sessions"]] == ["new"]
+
+
+@pytest.mark.parametrize(("answer", "status"), [(b"y\n", 0), (b"\n", 1), (b"\x04", 1), (b"\x03", 130)])
+def test_the_person_is_asked_on_a_terminal(one_store, answer, status):
+    done = terminal("delete", FOLDED, answer=(answer, b"[y/N] "))
+    assert done.status == status
+    assert "Delete 1 session from sqlite:" in done.out
+    assert ("deleted 1 session" in done.out) == (status == 0)
+    assert run_cli("show", FOLDED).status == (1 if status == 0 else 0)

@@ -37,6 +37,7 @@ COMMANDS: Final = {
     "checkpoint": "give this place of a session a name",
     "rewind": "go back in a session; what came after stays on its own branch",
     "export": "write a session as files",
+    "delete": "remove sessions from a store for good, by name or by age",
     "import": "begin a session from exported files, a list of messages or a transcript",
     "check": "verify everything in a store; copy what is readable into a new one",
     "serve": "a gateway for clients of OpenAI and Anthropic: only their base URL changes",

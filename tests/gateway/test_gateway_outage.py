@@ -236,6 +236,31 @@ def test_a_file_that_was_deleted_or_replaced_is_opened_again(upstream, tmp_path,
     assert names[-2:] == names[:2]
 
 
+def test_a_conversation_that_is_deleted_beside_it_begins_anew(upstream, tmp_path):
+    """Its client brings the history again, which is stored as a whole; the other conversation does not notice."""
+    address = f"sqlite:{tmp_path / 'sessions.db'}"
+    known, other = ClaudeCode(words=500), ClaudeCode(session="s2", task="Another task", words=500)
+    with running_gateway(upstream, HistoryOptions(store=address, window=30_000)) as gateway:
+        for steps in range(14, 21):
+            for client in (known, other):
+                name = play_request(gateway, client.request(steps)).header("x-refold-session")
+        with closing(open_store(address)) as stored:
+            assert stored.delete(*(info.name for info in stored.sessions() if info.name != name))
+            kept = stored.head(name)
+            assert [info.name for info in stored.sessions()] == [name]
+            assert stored.notes("session:").keys() == {f"session:{name}"}
+        for steps in range(21, 25):
+            reply = play_request(gateway, known.request(steps))
+            assert reply.status == 200
+            assert len(upstream.seen[-1].body) < len(known.request(steps).bytes)
+        play_request(gateway, other.request(21))
+    with closing(open_store(address)) as stored:
+        again = refold.open(reply.header("x-refold-session"), store=stored)
+        assert again.stats().said == len(known.request(24).body["messages"])
+        assert stored.head(name).said > kept.said
+        assert list(stored.check()) == []
+
+
 def test_a_deleted_file_is_opened_again_though_answers_report_usage(upstream, tmp_path):
     """The report behind a request met a store that was left alone, and that hid why it had failed."""
     path, clients = tmp_path / "sessions.db", [ClaudeCode(session=f"s{at}", task=f"Task {at}") for at in "ab"]

@@ -14,8 +14,8 @@ def read_migrations(package: str) -> tuple[str, ...]:
 
 
 @cache
-def _read_statements() -> dict[str, str]:
-    """Return the text of each name of the file `statements.sql`."""
+def read_statements() -> dict[str, str]:
+    """Read the statements of the PostgreSQL store by their names, from `statements.sql`."""
     text = files("refold.stores.postgres").joinpath("statements.sql").read_text(encoding="utf-8")
     _, *parts = re.split(r"^-- name: (\w+)\n", text, flags=re.MULTILINE)
     texts = (re.sub(r"^--.*\n", "", part, flags=re.MULTILINE).strip() for part in parts[1::2])
@@ -24,7 +24,7 @@ def _read_statements() -> dict[str, str]:
 
 def read_statement(name: str, **constants: str | int) -> str:
     """Return a statement of the PostgreSQL store with these constants in it."""
-    text = _read_statements()[name]
+    text = read_statements()[name]
     for key, value in constants.items():
         text = text.replace(f"{{{key}}}", str(value))
     return text

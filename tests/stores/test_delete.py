@@ -170,6 +170,19 @@ def test_a_closed_store_deletes_nothing(store):
         store.delete("a")
 
 
+def test_who_reads_a_session_that_goes_is_told(store, opener):
+    """A part of it must not pass for the whole; what is in memory already may be read to its end."""
+    head = store.append("a", chain(*(f"{number} " * 4_000 for number in range(600))), expect=None)
+    reading = store.read("a", head.place)
+    next(reading)
+    store.delete("a")
+    if opener.lasting:
+        with pytest.raises(StoreError):
+            list(reading)
+    else:
+        assert len(list(reading)) == 599
+
+
 @pytest.mark.parametrize("driver", ["apsw", "sqlite3"])
 @pytest.mark.filterwarnings("ignore:SQLite .* can damage")
 def test_the_text_is_gone_from_the_file(tmp_path, driver):

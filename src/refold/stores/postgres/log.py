@@ -92,6 +92,9 @@ class Path:
                 page = run(fetch_all(statement, values | {"after": start, "through": end}))
                 yield from page
                 if not page:
+                    alive = "SELECT id FROM refold.sessions WHERE scope = %(scope)s AND id = %(session)s"
+                    if kinds is None and not run(fetch_all(alive, values)):
+                        raise SessionNotFound("the session was deleted while it was read")
                     break
                 start, end = (start, page[-1][1] - 1) if newest else (page[-1][1], end)
 

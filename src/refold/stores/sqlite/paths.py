@@ -7,7 +7,7 @@ from heapq import merge
 from typing import Any, Final
 
 from refold.core.log.entries import Entry, Kind
-from refold.errors import LogCorrupt, StoreError
+from refold.errors import LogCorrupt, SessionNotFound, StoreError
 from refold.stores import START, Place
 from refold.stores.paths import Stretch, split_path
 from refold.stores.sqlite.connection import Connection
@@ -67,7 +67,17 @@ def read_path(connection: Connection, session: int, place: Place, wanted: PathFi
     stored = _read_stretches(connection, session, path[::-1] if wanted.newest else path, wanted)
     if wanted.kinds is None:  # with a filter by kind a gap cannot be told from an entry that was left out
         stored = _require_no_gap(stored, place, wanted)
-    return (row.entry for row in stored)
+
+    def entries() -> Iterator[Entry]:
+        try:
+            for row in stored:
+                yield row.entry
+        except LogCorrupt:
+            if connection.fetch("SELECT id FROM sessions WHERE id = ?", (session,)):
+                raise
+            raise SessionNotFound("the session was deleted while it was read") from None
+
+    return entries()
 
 
 def _read_stretches(

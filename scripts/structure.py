@@ -228,7 +228,7 @@ def source_lines() -> Check:
     # reports, one recovery, the normal form and whole turns; then native compaction, bound thinking, the
     # search for the session of a list, the walk along stored messages, reports in exports, and outcomes of
     # tables and of runs that show how far they are
-    return Check("lines", "lines in src/refold", sum(rooms.values()), (0, 92_000), listed)
+    return Check("lines", "lines in src/refold", sum(rooms.values()), (0, 92_700), listed)
 
 
 def source_files() -> Check:
@@ -255,7 +255,7 @@ def used_once() -> Check:
             if isinstance(node, FunctionNode) and node.name.startswith("_") and uses[node.name] == 1
         ]
     # 550 at 56,000 lines, 648 at 64,500: the share is the same
-    return Check("once", "private functions used once", len(found), (0, 966), tuple(found))
+    return Check("once", "private functions used once", len(found), (0, 968), tuple(found))
 
 
 def single_importers() -> Check:

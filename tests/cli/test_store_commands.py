@@ -1049,7 +1049,7 @@ def test_nothing_goes_if_one_name_is_unknown(one_store):
     ("args", "status", "said"),
     [
         (["delete"], 2, "nothing is named"),
-        (["delete", FOLDED], 2, "--yes deletes without a question"),
+        (["delete", FOLDED], 2, "--yes does it without a question"),
         (["delete", FOLDED, "--unused", "3d"], 2, "--session and --unused exclude each other"),
         (["delete", "--unused", "soon"], 2, "write an age such as 12h"),
         (["delete", "x", "--store", "sqlite:none.db", "--yes"], 1, "there is no store in sqlite:none.db"),

@@ -241,24 +241,23 @@ class MemoryStore:
 
     def delete(self, *sessions: str) -> dict[str, int]:
         """Remove sessions with everything that belongs to them."""
+        sizes: dict[str, int] = {}
         with self._hold_lock():
-            sizes = {session: self._delete(session) for session in sessions if session in self._sessions}
             for session in sessions:
                 self._leases.records.pop(session, None)
                 for key in name_notes(session):
                     self._notes.pop(key, None)
+                if (stored := self._sessions.pop(session, None)) is None:
+                    continue
+                sizes[session] = sum(len(entry.body) + len(entry.text) for entry in stored.entries)
+                for name in stored.names.keys() & self._located.keys():
+                    known = self._located.pop(name)
+                    if isinstance(known, list) and (others := [one for one in known if one != session]):
+                        self._located[name] = others
             self._words, self._texts = WordIndex(), array("L")  # made again by the next search
             for stored in self._sessions.values():
                 stored.searchable = 0
-            return sizes
-
-    def _delete(self, session: str) -> int:
-        stored = self._sessions.pop(session)
-        for name in stored.names.keys() & self._located.keys():
-            known = self._located.pop(name)
-            if isinstance(known, list) and (others := [other for other in known if other != session]):
-                self._located[name] = others
-        return sum(len(entry.body) + len(entry.text) for entry in stored.entries)
+        return sizes
 
     # -- search, notes, leases ---------------------------------------------------------------------------
 

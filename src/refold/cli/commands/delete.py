@@ -1,14 +1,14 @@
 """`refold delete`: remove sessions from a store for good."""
 
 import re
-import sys
 import time
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from typing import Final
 
 from refold.cli.commands.sessions import NAME_WIDTH
-from refold.cli.exit_status import DONE, Refused, WrongUse
+from refold.cli.exit_status import DONE, WrongUse
+from refold.cli.input.raw import confirm
 from refold.cli.input.stores import find_head, use_store
 from refold.cli.options.common import add_store, refuse_both
 from refold.cli.output.encoding import to_data
@@ -57,7 +57,8 @@ def run(args: Namespace, screen: Screen) -> int:
             screen.table([["session", "said", "changed"], *rows], "lrl")
         if infos and not args.dry_run:
             if not args.yes:
-                _ask(f"Delete {format_count(len(infos), 'session')} from {store.address} for good?", screen)
+                what = format_count(len(infos), "session")
+                confirm(f"Delete {what} from {store.address} for good?", screen)
             still = {info.name for info in _choose(store, args.session, before)}  # somebody may have gone on
             infos = [info for info in infos if info.name in still]
             sizes = store.delete(*(info.name for info in infos))
@@ -79,14 +80,3 @@ def _choose(store: Store, names: Sequence[str], before: float) -> list[SessionIn
     for name in names:
         find_head(store, name)
     return [info for info in store.sessions() if (info.name in names if names else info.changed < before)]
-
-
-def _ask(question: str, screen: Screen) -> None:
-    """Ask the person; raises unless the answer is yes, and where nobody can answer."""
-    if sys.stdin is None or not sys.stdin.isatty() or not screen.err_live:
-        raise WrongUse("nobody can be asked here: --yes deletes without a question, --dry-run only lists")
-    with screen.activity.make_way():
-        screen.prompt(f"{question} [y/N] ")
-        answer = sys.stdin.readline()
-    if answer.strip().lower() not in ("y", "yes"):
-        raise Refused("nothing was deleted")

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from refold.cli.exit_status import WrongUse, describe_os_error
+from refold.cli.exit_status import Refused, WrongUse, describe_os_error
 from refold.cli.output.progress import LONG_BYTES, progress
 from refold.cli.output.screen import Screen
 from refold.core.tokens.units import parse_tokens
@@ -78,3 +78,14 @@ def parse_size(size: str | int, option: str) -> int:
         return parse_tokens(size)
     except FormatError as error:
         raise WrongUse(f"{option}: {error}") from None
+
+
+def confirm(question: str, screen: Screen) -> None:
+    """Ask the person; raises unless the answer is yes, and where nobody can answer."""
+    if sys.stdin is None or not sys.stdin.isatty() or not screen.err_live:
+        raise WrongUse("nobody can be asked here: --yes does it without a question, --dry-run only lists")
+    with screen.activity.make_way():
+        screen.prompt(f"{question} [y/N] ")
+        answer = sys.stdin.readline()
+    if answer.strip().lower() not in ("y", "yes"):
+        raise Refused("nothing was changed")

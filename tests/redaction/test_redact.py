@@ -8,12 +8,12 @@ import subprocess
 import sys
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from growth import count_lines, stop_hang
 from refold.errors import RefoldError
-from refold.redaction import detect, redact
+from refold.redaction import detect, redact, secret_shapes
 from refold.redaction.detect import find_secrets
 from refold.redaction.redact import Redactor, SecretMemory, make_redactor, redact_item, redact_text
 from sample_sizes import few_or_all
@@ -575,6 +575,99 @@ def test_the_rest_of_a_broken_key_goes_with_it(between):
     for after in ("and_then_the_text_goes_on", made(40, "0123456789abcdef"), "ClassNameOfSomething: yes"):
         (found,) = find_secrets(f"use {key}\n{after}\n")
         assert found.end == 4 + len(key)
+
+
+PLAIN_TEXTS = [
+    *SECRETS.values(),
+    *(frame.format(secret) for frame, secret in CONTEXTS.values()),
+    *HASHES.values(),
+    *(f"DB_PASSWORD={word}\npassword: {word}\n*:*:*:app:{word}" for word in WORDS),
+    "the password is abc123x and das Kennwort ist abc123x",
+    "contraseña: 'abc123x', senha é abc123x, mot de passe est abc123x",
+    "pass_phrase: one-two-three-four",
+    "-u me:abc123 --user=me:abc123 login me password abc123 ",
+    f"Cookie: sid={made(30)}; token: {made(30)} secret_access_key={made(40)}",
+    "4111 1111 1111 1111 3782 822463 10005 card 4111111111111111",
+    f"AKC{made(12)} AP1{made(9)} xoxb-1-a https://u:{made(64, 'abcdef0123')}@x.cloudant.com",
+    f"whsec_{made(16)}/{made(16)}= sntryu_{made(20)}+/={made(20)} {{SSHA}}{made(30)}",
+    *("BEGIN PRIVATE KEY" + made(40), "key_pass='abc123x' dbpass=abc1234xyz my_pwd:=abc1234xyz"),
+    *("a plain text of two lines\nabout nothing at all ", "f(a, b) { return a.token = b['key'] } "),
+]
+CHANGES = ["", " ", "\n", '"', "=", ":", "\\", "-", "x", "1", "ſ", "K", "İ", "ı", "٣", "１", "\u3000", "é", "你好", "😀", "\ud800"]  # fmt: skip
+
+
+def change_text(text, at, change, width):
+    """Put something into a text at one place, in place of so many characters that are there."""
+    at %= len(text) + 1
+    return text[:at] + change + text[at + width :]
+
+
+@settings(max_examples=few_or_all(30, 500), deadline=None)
+@given(
+    pieces=st.lists(
+        st.builds(
+            change_text,
+            st.sampled_from(PLAIN_TEXTS) | st.text(max_size=20),
+            st.just(0) | st.integers(0, 200),
+            st.sampled_from(CHANGES),
+            st.integers(0, 1),
+        ),
+        max_size=6,
+    ),
+    between=st.sampled_from(["", " ", "\n", '"', "x" * 500]),
+)
+@example(["ſ" + SECRETS["openai"], "ſ" + SECRETS["environment in base 64"]], "")
+@example(["BEGIN PRIVATE KEY" + made(40)], "")
+def test_what_is_not_tried_would_have_found_nothing(pieces, between):
+    """The reference tries every pattern on the whole text, and looks for each name alone."""
+    text = between.join(pieces)
+    hints = [hint for name in secret_shapes._SAID for hint in secret_shapes.read_hints(name)[1]]
+    hints += [h for n in secret_shapes._WITHOUT_DIGIT for h in secret_shapes.read_hints(n)[1]]
+    hints += [h for n in ("cookie", "token", "aws", "phrase", "hash") for h in secret_shapes.read_hints(n)[1]]
+    library = detect.load_library()
+    hints += [near for rule in (*library.rules, *library.keys) for near in rule.near]
+    hints += ["private key", "bearer", "_auth"]
+
+    class Open(secret_shapes.Glance):
+        words = " ".join(hints)
+        runs = property(lambda self: self.text)
+        has_data = True
+        has_clue = property(lambda self: True, lambda self, value: None)
+
+    def find_named(look, library):
+        lower = detect._lower(look.text)
+        for name in (name for names in library.names.values() for name in names):
+            at = lower.find(name)
+            while at >= 0:
+                after = at + len(name)
+                if match := detect._ASSIGNED.match(look.text, after):
+                    group = match.lastgroup or "bare"
+                    is_sequential = library.is_sequential(match[group])
+                    if detect._is_plausible(match[group], quoted=group != "bare") and not is_sequential:
+                        yield secret_shapes.Secret(*match.span(group), "named-secret")
+                        after = match.end()
+                at = lower.find(name, after)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(detect, "Glance", Open)
+        patch.setattr(detect, "_find_named", find_named)
+        patch.setattr(
+            detect, "find_runs", lambda text, *_: [m.span() for m in detect._CODED.finditer(text.decode())]
+        )
+        patch.setattr(secret_shapes, "_NUMBERS", (b"",))
+        tried = find_secrets(text)
+    assert find_secrets(text) == tried
+
+
+def test_each_hint_stands_where_it_is_looked_for():
+    """A text without the stem of a hint is not searched for it."""
+    library = detect.load_library()
+    wanted = [near for rule in (*library.rules, *library.keys) for near in rule.near]
+    wanted += [name.encode("ascii", "replace").decode() for name in library.names]
+    wanted += [first.lower() for first in library.private]
+    for hint in wanted:
+        assert hint in secret_shapes.Glance(" " * 500 + hint + "1abcdefgh").words
+        assert len(hint) <= secret_shapes._BEFORE
 
 
 class TestSecretMemory:

@@ -9,18 +9,27 @@ bounded rule of ours replaces each. No service is asked whether a secret is real
 import re
 from binascii import a2b_base64
 from bisect import bisect, bisect_left
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache, partial
 from importlib import import_module
-from itertools import accumulate, pairwise
+from itertools import accumulate, groupby, pairwise
 from pkgutil import get_data
 from string import ascii_lowercase, ascii_uppercase, digits
 from typing import Any, Final, NamedTuple
 
 from refold.errors import RefoldError, install_hint
 from refold.patterns import read_pattern
-from refold.redaction.secret_shapes import RANDOM_BITS, Secret, entropy, find_shapes
+from refold.redaction.secret_shapes import (
+    DATA,
+    RANDOM_BITS,
+    Glance,
+    Secret,
+    entropy,
+    find_runs,
+    find_shapes,
+    mark_characters,
+)
 
 _read: Final = partial(read_pattern, __package__)
 _SHORTEST: Final = 6
@@ -64,6 +73,10 @@ _KINDS: Final = {
 }
 _HEADER: Final = 12
 """Characters of the first part of a web token at least: `{"alg":""}` in base 64 has 14."""
+_IN_BASE64: Final = mark_characters("[A-Za-z0-9+/]")
+_ENDS: Final = ("key", "token", "secret", "pass")
+_NAME: Final = 32
+"""Characters of the longest name of a secret."""
 _STARTS: Final = 16
 """Seeming starts of web tokens in one unbroken run before the rest of the run is skipped; without
 it `eyJeyJeyJ...` takes quadratic time."""
@@ -80,6 +93,8 @@ class _Rule(NamedTuple):
     hints: tuple[str, ...]
     """Texts of which one must occur."""
     pattern: re.Pattern[str]
+    near: tuple[str, ...] = ()
+    """Texts of which one must be near; none if a match is a long run of characters of which keys consist."""
     group: int = 0
 
 
@@ -89,8 +104,11 @@ class _Library:
 
     rules: tuple[_Rule, ...]
     keys: tuple[_Rule, ...]
-    names: tuple[str, ...]
-    """Words in the names of secrets, in lower case."""
+    names: dict[str, tuple[str, ...]]
+    """Words in the names of secrets, in lower case, by their ends, such as `key`."""
+    hints: tuple[str, ...]
+    """Those of the rules that look for long runs."""
+    has_name: re.Pattern[str]
     private: tuple[str, ...]
     """First lines of private keys."""
     entropy: Callable[[str], float]
@@ -101,16 +119,20 @@ class _Library:
 
 def find_secrets(text: str) -> list[Secret]:
     """List the secrets in a text, in order, none overlapping another."""
-    if len(text) < _SHORTEST:
+    look = Glance(text)
+    if len(text) < _SHORTEST or not (look.has_clue or look.runs or look.has_data):
         return []
-    secrets = [*_find_plain(text)]
+    secrets = [*_find_plain(look)]
+    in_base64 = find_runs(text.encode("ascii", "replace"), _IN_BASE64, DATA)
+    coded = [match for at, _ in in_base64 if (match := _CODED.match(text, at))]
     # Pictures, digests and keys are nearly never ASCII.
-    coded = [match for match in _CODED.finditer(text) if a2b_base64(match[1][:24]).isascii()]
+    coded = [match for match in coded if a2b_base64(match[1][:24]).isascii()]
     runs = [(match, plain) for match in coded if (plain := a2b_base64(match[1])).isascii()]
-    starts = [*accumulate((len(plain) + 1 for _, plain in runs), initial=0)]
+    joints = [*accumulate((len(plain) + 1 for _, plain in runs), initial=0)]
     # One search for all of them: a search for each is slow, and a key may go on in the next line.
-    for found in _find_plain(b"\n".join(plain for _, plain in runs).decode()):
-        inside = range(bisect(starts, found.start) - 1, bisect_left(starts, found.end))
+    joined = Glance(b"\n".join(plain for _, plain in runs).decode())
+    for found in _find_plain(joined) if runs else ():
+        inside = range(bisect(joints, found.start) - 1, bisect_left(joints, found.end))
         secrets += [Secret(*runs[at][0].span(), "base64") for at in inside]
     # Secrets that overlap become one, of the kind of the first rule that found it.
     merged: list[Secret] = []
@@ -123,22 +145,25 @@ def find_secrets(text: str) -> list[Secret]:
     return merged
 
 
-def _find_plain(text: str) -> Iterator[Secret]:
+def _find_plain(look: Glance) -> Iterator[Secret]:
     """Find the secrets of a text that are not in base64."""
     library = load_library()
-    yield from _find_private_keys(text, library)
-    yield from _find_web_tokens(text, library)
-    yield from _find_by_library(text, library)
-    yield from _find_keys(text, library)
-    yield from _find_named(text, library)
-    yield from _find_random(text, library)
-    yield from find_shapes(text)
+    if "private key" in look.words or "putty" in look.words:
+        yield from _find_private_keys(look.text, library)
+    if "eyJ" in look.plain:
+        yield from _find_web_tokens(look.text, library)
+    yield from _find_by_library(look, library)
+    yield from _find_keys(look, library)
+    yield from _find_named(look, library)
+    if look.has_data:
+        yield from _find_random(look.text, library)
+    yield from find_shapes(look)
 
 
 def is_secret_name(name: str) -> bool:
     """Return True if a value of this name is a secret, provided that it looks like one."""
     lower = _lower(name)
-    return not lower.endswith("name") and any(word in lower for word in load_library().names)
+    return not lower.endswith("name") and load_library().has_name.search(lower) is not None
 
 
 def is_secret_value(value: str) -> bool:
@@ -172,13 +197,19 @@ def load_library() -> _Library:
         kind = re.sub(r"[^a-z0-9]+", "-", plugins[name].secret_type.lower()).strip("-")
         for number, pattern in enumerate(plugins[name].denylist):
             if number in row.get("patterns", (number,)):
-                rules.append(_Rule(kind, tuple(row["hints"]), pattern, row.get("group", 0)))
-    keys = (_Rule(row["kind"], (row["hint"],), re.compile(row["pattern"])) for row in tables["keys"])
+                near = tuple(row.get("near", ()))
+                rules.append(_Rule(kind, tuple(row["hints"]), pattern, near, row.get("group", 0)))
+    keys = [
+        _Rule(row["kind"], (row["hint"],), re.compile(row["pattern"]), tuple(row.get("near", ())))
+        for row in tables["keys"]
+    ]
     names = {word.replace("_?", between) for word in (*words, *tables["names"]) for between in ("", "_", "-")}
     return _Library(
         rules=tuple(rules),
         keys=tuple(keys),
-        names=tuple(sorted(names)),
+        names={end: tuple(names) for end, names in groupby(sorted(names, key=_find_end), _find_end)},
+        hints=tuple({hint for rule in (*rules, *keys) if not rule.near for hint in rule.hints}),
+        has_name=re.compile("|".join(map(re.escape, names))),
         private=(*(pattern.pattern for pattern in private.denylist), *tables["private"]),
         entropy=measure.calculate_shannon_entropy,
         limit=measure.entropy_limit,
@@ -187,62 +218,83 @@ def load_library() -> _Library:
     )
 
 
+def _find_end(name: str) -> str:
+    """Return the word with which a name ends, by which it is looked for."""
+    return next((end for end in _ENDS if name.endswith(end)), name)
+
+
+def _choose_rules(rules: Iterable[_Rule], look: Glance, library: _Library) -> Iterator[_Rule]:
+    """Yield the rules that may find something."""
+    hints = {hint for hint in library.hints if hint in look.runs} if look.runs else set()
+    for rule in rules if hints or look.words else ():
+        if rule.near:
+            may_match = any(near in look.words for near in rule.near)
+        else:
+            may_match = not hints.isdisjoint(rule.hints) and rule.pattern.search(look.runs) is not None
+        if may_match and any(hint in look.text for hint in rule.hints):
+            yield rule
+
+
 def _plugin(module: str, name: str) -> Any:
     return getattr(import_module(f"detect_secrets.plugins.{module}"), name)
 
 
-def _find_by_library(text: str, library: _Library) -> Iterator[Secret]:
-    for rule in library.rules:
-        if any(hint in text for hint in rule.hints):
-            at = 0
-            while match := rule.pattern.search(text, at):
-                start, end = match.span(rule.group)
-                if rule.group == 0:
-                    # Some patterns take blanks and marks along at their ends, others stop inside a key.
-                    while start < end and text[start] in ' \t\r\n=:"':
-                        start += 1
-                    while end > start and text[end - 1] in ' \t\r\n"':
-                        end -= 1
-                    end = max(end, _RUN.match(text, end).end())  # type: ignore[union-attr]
-                if rule.group or _DIGIT.search(text, start, end):
-                    yield Secret(start, end, rule.kind)
-                at = max(end, match.end())
+def _find_by_library(look: Glance, library: _Library) -> Iterator[Secret]:
+    text = look.text
+    for rule in _choose_rules(library.rules, look, library):
+        at = 0
+        while match := rule.pattern.search(text, at):
+            start, end = match.span(rule.group)
+            if rule.group == 0:
+                # Some patterns take blanks and marks along at their ends, others stop inside a key.
+                while start < end and text[start] in ' \t\r\n=:"':
+                    start += 1
+                while end > start and text[end - 1] in ' \t\r\n"':
+                    end -= 1
+                end = max(end, _RUN.match(text, end).end())  # type: ignore[union-attr]
+            if rule.group or _DIGIT.search(text, start, end):
+                yield Secret(start, end, rule.kind)
+            at = max(end, match.end())
 
 
-def _find_keys(text: str, library: _Library) -> Iterator[Secret]:
-    for rule in library.keys:
-        if rule.hints[0] in text:
-            at = 0
-            while match := rule.pattern.search(text, at):
-                at = _RUN.match(text, match.end()).end()  # type: ignore[union-attr]
-                rest = _REST.match(text, at)
-                if _looks_random(match[0]):
-                    is_next = rest and rule.pattern.match(text, rest.start(1))  # another key
-                    at = rest.end() if rest and not is_next and _looks_random(rest[1]) else at
-                    yield Secret(match.start(), at, rule.kind)
-    for match in _LETTERS.finditer(text) if "hf_" in text else ():
+def _find_keys(look: Glance, library: _Library) -> Iterator[Secret]:
+    text = look.text
+    for rule in _choose_rules(library.keys, look, library):
+        at = 0
+        while match := rule.pattern.search(text, at):
+            at = _RUN.match(text, match.end()).end()  # type: ignore[union-attr]
+            rest = _REST.match(text, at)
+            if _looks_random(match[0]):
+                is_next = rest and rule.pattern.match(text, rest.start(1))  # another key
+                at = rest.end() if rest and not is_next and _looks_random(rest[1]) else at
+                yield Secret(match.start(), at, rule.kind)
+    for match in _LETTERS.finditer(text) if "hf_" in look.runs else ():
         if entropy(match[0]) >= _LETTERS_LIMIT:
             yield Secret(*match.span(), "huggingface-token")
-    for pattern in (_BEARER, _AUTH_LINE):
-        for match in pattern.finditer(text):
+    for pattern, hints in ((_BEARER, ("bearer", "basic")), (_AUTH_LINE, ("_auth", "_password="))):
+        for match in pattern.finditer(text) if any(hint in look.words for hint in hints) else ():
             if _looks_random(match[1]) and not _DOTTED.fullmatch(match[1]):
                 yield Secret(*match.span(1), "authorization")
 
 
-def _find_named(text: str, library: _Library) -> Iterator[Secret]:
+def _find_named(look: Glance, library: _Library) -> Iterator[Secret]:
     """Yield values that a name gives away, such as `password = "..."`."""
-    lower = _lower(text)
-    for name in library.names:
-        at = lower.find(name)
+    text, done = look.text, dict[str, int]()
+    for end, names in library.names.items():
+        ascii_end = end.encode("ascii", "replace").decode()
+        at = look.lower.find(ascii_end) if ascii_end in look.words else -1
         while at >= 0:
-            after = at + len(name)
-            if match := _ASSIGNED.match(text, after):
-                group = match.lastgroup or "bare"
-                value = match[group]
-                if _is_plausible(value, quoted=group != "bare") and not library.is_sequential(value):
-                    yield Secret(*match.span(group), "named-secret")
-                    after = match.end()
-            at = lower.find(name, after)
+            after = at + len(end)
+            at = look.lower.find(ascii_end, after)
+            is_name = len(names) == 1 or look.lower.endswith(names, 0, after)
+            if not (is_name and (match := _ASSIGNED.match(text, after))):
+                continue
+            before, group = _lower(text[max(0, after - _NAME) : after]), match.lastgroup or "bare"
+            new = [name for name in names if before.endswith(name) and after - len(name) >= done.get(name, 0)]
+            value = match[group]
+            if new and _is_plausible(value, quoted=group != "bare") and not library.is_sequential(value):
+                yield Secret(*match.span(group), "named-secret")
+                done.update(dict.fromkeys(new, match.end()))
 
 
 def _lower(text: str) -> str:

@@ -84,6 +84,16 @@ def test_bash_knows_files_and_sessions(scripts, path, tmp_path):
     assert completed(scripts["bash"], path, "recall", "ta") == ["task"]
 
 
+def test_bash_runs_no_command_of_a_name(scripts, path, tmp_path):
+    saved("talk.json", talk(2))
+    names = ("$(touch made)", "`touch made`", "${x[$(touch made)]}")
+    for name in names:
+        run_cli("import", name, "talk.json", "--store", "sqlite:store.db")
+    offered = completed(scripts["bash"], path, "show", "")
+    assert {shlex.split(word)[0] for word in offered} == set(names)
+    assert not (tmp_path / "made").exists()
+
+
 def test_no_store_is_no_error(scripts, path):
     assert completed(scripts["bash"], path, "show", "") == []
     assert run_cli("completion", "--sessions", "--store", "sqlite:none.db").out == ""

@@ -170,10 +170,9 @@ def _bash_reply(value: Value) -> str:
             words = "\\n".join(word.replace("\\", "\\\\").replace("'", "\\'") for word in value.words)
             return f"COMPREPLY=($(compgen -W $'{words}' -- \"$cur\"))"
         case "sessions":  # a name may hold blanks, which have to be quoted on the line
-            return (
-                f'COMPREPLY=($(compgen -W "$({_SESSIONS})" -- "$cur")); '
-                '((${#COMPREPLY[@]} == 0)) || COMPREPLY=($(printf "%q\\n" "${COMPREPLY[@]}"))'
-            )
+            # not by `compgen -W`, which runs the commands that a name holds
+            quote = '[[ $word != "$cur"* ]] || COMPREPLY+=("$(printf %q "$word")")'
+            return f"while read -r word; do {quote}; done < <({_SESSIONS})"
         case "files" | "folders":
             which = "-d" if value.kind == "folders" else "-f"
             return f'compopt -o filenames; COMPREPLY=($(compgen {which} -- "$cur"))'

@@ -384,6 +384,9 @@ def test_hostile_content_reaches_no_terminal():
         assert "\x1b" not in told
         assert "\u202e" not in told
         assert "\r" not in told
+    named = saved("named.json", {"model": f"gpt-4o{evil[:26]}", "messages": [user("hi"), assistant("ho")]})
+    for command in ("measure", "plan"):
+        assert not {"\x1b", "\x07", "\u202e", "\r"} & set(run_cli(command, named).out)
 
 
 def test_compact_prints_messages_and_leaves_the_file(large):

@@ -145,6 +145,23 @@ def test_a_character_the_stream_cannot_write_is_escaped():
     assert out.buffer.getvalue() == b"\\u6f22\n"
 
 
+def test_no_line_moves_the_cursor_whatever_stands_in_it():
+    out, err = io.StringIO(), io.StringIO()
+    screen = Screen(out=out, err=err, colour=True, err_colour=True, fancy=True)
+    evil = "\x1b]0;owned\x07a\x1b[2Jb\x9b8mc\x1b[8md\r\n\u202ee\x1bc"
+    screen.line(screen.paint(evil, "bold") + " 漢")
+    screen.note(screen.tint(evil, "red"))
+    assert (out.getvalue(), err.getvalue()) == ("\x1b[1mabcde\x1b[0m 漢\n", "\x1b[31mabcde\x1b[0m\n")
+
+
+def test_json_holds_nothing_that_moves_a_cursor():
+    value = {"\x9b2J": "\x7f\x85\x9d0;x\x9c\u200e\u2028\u202e\u2066 é漢"}
+    text = dumps(value)
+    assert all(sign.isprintable() or sign == "\n" for sign in text)
+    assert "é漢" in text
+    assert json.loads(text) == value
+
+
 def test_data_is_utf_8_whatever_the_stream_prefers():
     out = Latin()
     Screen(out=out, err=None).data("漢")

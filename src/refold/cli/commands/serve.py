@@ -120,8 +120,9 @@ def _print_key(name: str, screen: Screen) -> int:
         raise WrongUse("--new-key is the name of a tenant: letters, digits, - and _")
     key = make_key()
     screen.note(f"{key}   (shown once: give it to {name})")  # apart: the table goes into a file
-    screen.line(f'[{name}]\nkey = "{hash_key(key, secret)}"')
-    screen.line('openai = "OPENAI_API_KEY"\nanthropic = "ANTHROPIC_API_KEY"')
+    table = f'key = "{hash_key(key, secret)}"', 'openai = "OPENAI_API_KEY"', 'anthropic = "ANTHROPIC_API_KEY"'
+    for line in (f"[{name}]", *table):
+        screen.line(line)
     return DONE
 
 

@@ -1,4 +1,4 @@
-"""Values as JSON text: every field under its own name, lone surrogates escaped."""
+"""Values as JSON text: every field under its own name; what moves a terminal or is no UTF-8 is escaped."""
 
 import json
 import re
@@ -6,7 +6,8 @@ from typing import Any, Final
 
 from refold.errors import FormatError
 
-_LONE_SURROGATES: Final = re.compile("[\ud800-\udfff]")
+_ESCAPED: Final = re.compile("[\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+"""Control and direction characters that JSON leaves as they are, and halves of a character."""
 STRINGS_AND_CONSTANTS: Final = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|(-?Infinity|NaN)', re.DOTALL)
 """Strings, and the words that Python takes for numbers though they are no JSON."""
 _AS_JSON: Final = {"Infinity": "1e999", "-Infinity": "-1e999", "NaN": "null"}
@@ -21,14 +22,14 @@ def to_data(value: Any) -> Any:
 
 
 def dumps(value: Any, *, indent: int | None = 2) -> str:
-    """JSON text that UTF-8 can carry; a lone surrogate is written as its escape and reads back the same."""
+    """JSON text that UTF-8 can carry and a terminal can show; what is escaped reads back the same."""
     try:
         text = json.dumps(value, ensure_ascii=False, indent=indent)
     except RecursionError:
         raise FormatError("is nested deeper than can be written") from None
     if "Infinity" in text or "NaN" in text:
         text = STRINGS_AND_CONSTANTS.sub(lambda found: _AS_JSON[found[1]] if found[1] else found[0], text)
-    return _LONE_SURROGATES.sub(lambda half: f"\\u{ord(half[0]):04x}", text)
+    return _ESCAPED.sub(lambda sign: f"\\u{ord(sign[0]):04x}", text)
 
 
 def dump_lines(messages: list[Any], separator: str = "\n") -> str:

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
@@ -12,7 +13,16 @@ from typing import Any, Final, Literal, TextIO, TypeAlias
 from refold.cli.exit_status import Refused
 from refold.cli.output.activity import Activity
 from refold.cli.output.encoding import dumps
-from refold.cli.output.text import ESCAPES, align_columns, clean, shorten, split_columns, width_of, wrap_words
+from refold.cli.output.text import (
+    ESCAPES,
+    align_columns,
+    clean,
+    printable_lines,
+    shorten,
+    split_columns,
+    width_of,
+    wrap_words,
+)
 
 Style: TypeAlias = Literal["bold", "dim", "red", "green", "yellow", "cyan", "plain"]
 _CODES: Final[Mapping[Style, str]] = {
@@ -24,6 +34,7 @@ _CODES: Final[Mapping[Style, str]] = {
     "cyan": "36",
     "plain": "",
 }
+_OWN_CODES: Final = re.compile(r"(\x1b\[(?:[012]|3[1236])m)")
 _SPELLING: Final = str.maketrans({"…": "...", "→": "->", "←": "<-", "−": "-", "·": "|", "▲": "^"})
 """The signs of our own output, for terminals that show ASCII only."""
 NARROWEST: Final = 40
@@ -66,13 +77,13 @@ class Screen:
 
     def line(self, text: str = "") -> None:
         """Print one line of the result; on a narrow screen a long one goes on below, set in."""
-        text = fold_line(self.readable(text), self.width)
+        text = fold_line(self.readable(_make_safe(text)), self.width)
         with self.activity.make_way(for_good=self.live):
             _write(self.out, f"{text}\n")
 
     def note(self, text: str) -> None:
         """Print one line on standard error; where that cannot be written, the work goes on without it."""
-        text = self.readable(text)
+        text = self.readable(_make_safe(text))
         self.prompt(f"{fold_line(text, self.width) if self.err_live else text}\n")
 
     def prompt(self, text: str) -> None:
@@ -235,6 +246,14 @@ def _write(stream: TextIO | None, text: str) -> None:
     except UnicodeEncodeError:  # half a character from a conversation, or a terminal with an old encoding
         encoding = stream.encoding or "ascii"
         stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
+
+
+def _make_safe(line: str) -> str:
+    """Return a line in which nothing but our own colours moves the terminal, whatever names stand in it."""
+    if line.isprintable():
+        return line
+    pieces = enumerate(_OWN_CODES.split(line))
+    return "".join(piece if at % 2 else "".join(printable_lines(piece)) for at, piece in pieces)
 
 
 def _paint(text: str, style: Style, *, shown: bool) -> str:

@@ -1,7 +1,9 @@
 """clip for people: what is cut off may be saved."""
 
+import os
 import stat
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -59,6 +61,19 @@ def test_a_text_that_fits_is_not_saved(tmp_path):
 def saved(text, folder):
     """Where a text is stored that is cut to nothing."""
     return refold.clip(text, max_bytes=1, save_to=folder).saved_to
+
+
+def test_no_link_in_a_shared_folder_leads_a_saved_text_elsewhere(tmp_path):
+    """Somebody who knows the text, such as whose web page was read, knows the name that it gets."""
+    shared, own = tmp_path / "shared", tmp_path / "profile"
+    own.write_text("mine")
+    file = saved("text", shared)
+    Path(file).unlink()
+    for name in (f"{file[:-4]}.{os.getpid()}.part", f"{file}.part"):
+        Path(name).symlink_to(own)
+    assert saved("text", shared) == file
+    assert own.read_text() == "mine"
+    assert not Path(file).is_symlink()
 
 
 def test_a_saved_text_is_not_written_twice(tmp_path):

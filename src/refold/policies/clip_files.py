@@ -37,12 +37,15 @@ def saver(folder: str | os.PathLike[str]) -> Callable[[str], str]:
 
 
 def _save(folder: Path, text: str) -> str:
+    from tempfile import mkstemp  # slow to load, and few save
+
     raw = text.encode("utf-8", "surrogatepass")
     path = folder / f"output-{blake2b(raw, digest_size=8).hexdigest()}.txt"
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     if not path.exists():
-        part = path.with_suffix(f".{os.getpid()}.part")
-        part.touch(mode=0o600)
-        part.write_bytes(raw)
-        part.replace(path)
+        # a name that nobody can foresee: in a shared folder a link could lead from it to a file of the user
+        handle, part = mkstemp(dir=folder, prefix=".", suffix=".part")
+        with os.fdopen(handle, "wb") as file:
+            file.write(raw)
+        Path(part).replace(path)
     return str(path)

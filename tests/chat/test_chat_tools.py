@@ -103,6 +103,12 @@ def test_a_file_is_written_only_after_a_yes(chat):
     assert all(answers == ("no", "yes") for _, answers in chat.ui.asked)
 
 
+def test_who_decides_on_a_change_is_told_that_a_line_goes_on(agreeing):
+    use(agreeing, "write_file", path="a.sh", content="make # " + "x" * 200 + "; rm -r .\n" + "y" * 199 + "\n")
+    assert f"+make # {'x' * 192} [and 17 more characters]\n" in agreeing.ui.text
+    assert agreeing.ui.text.endswith(f"+{'y' * 199}")
+
+
 @pytest.mark.parametrize(
     "wish", [{"path": "../a", "content": "x"}, {"path": "."}, {"path": "a"}, {"path": ".", "content": "x"}]
 )

@@ -33,6 +33,8 @@ MAX_NAMES: Final = 400
 """Entries of a folder that are listed: about 10,000 characters, so that a folder of packages is cut."""
 MAX_DIFF_LINES: Final = 20
 """Lines of a change that are shown before the user decides: they fit a terminal of 24 lines."""
+MAX_DIFF_CHARS: Final = 200
+"""Characters of each of them; a longer one says that it goes on."""
 MAX_DIFF_BYTES: Final = 100_000
 """Larger files are not compared: `difflib` takes quadratic time in the worst case, and the user waits."""
 
@@ -242,7 +244,12 @@ def _format_diff(path: Path, new: str) -> str:
     lines = list(unified_diff(old.splitlines(), new.splitlines(), lineterm="", n=1))[2:]
     rest = len(lines) - MAX_DIFF_LINES
     more = [f"[and {rest:,} more lines]"] if rest > 0 else []
-    return "\n".join([*(line[:200] for line in lines[:MAX_DIFF_LINES]), *more]) or "(the same text)"
+    most = MAX_DIFF_CHARS
+    shown = [
+        f"{line[:most]} [and {len(line) - most:,} more characters]" if len(line) > most else line
+        for line in lines[:MAX_DIFF_LINES]
+    ]
+    return "\n".join([*shown, *more]) or "(the same text)"
 
 
 def _replace_file(path: Path, raw: bytes) -> None:

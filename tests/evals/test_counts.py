@@ -79,6 +79,12 @@ def test_the_figures_are_shown_and_written(tmp_path, capsys):
     assert json.loads((tmp_path / "counts.json").read_text())["rows"][0]["requests"] == 1
 
 
+@pytest.mark.parametrize("measure", ["counts", "cost"])
+def test_a_folder_that_is_not_there_is_named(tmp_path, capsys, measure):
+    assert main(["eval", measure, str(tmp_path / "none")]) == 2
+    assert capsys.readouterr().err.endswith("none: there is no such folder\n")
+
+
 def test_a_folder_without_reports_is_refused_in_one_line(tmp_path, capsys):
     assert main(["eval", "counts", str(tmp_path)]) == 2
     assert "holds no agent runs or transcripts with reported usage" in capsys.readouterr().err

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from refold.core.tokens.usage import Usage, read_usage
+from refold.errors import FormatError
 from refold.replay import Recorded
 
 T = TypeVar("T", dict[str, Any], list[Any])
@@ -19,6 +20,8 @@ LEAST: Final = 6
 
 def read_traces(folder: Path) -> dict[str, list[Recorded]]:
     """Read the conversations of each kind, from a folder with its name or from this one itself."""
+    if not folder.is_dir():
+        raise FormatError("there is no such folder", path=str(folder))
     readers = {
         "swe-bench-trajectories": read_trajectories,
         "claude-code": read_transcripts,

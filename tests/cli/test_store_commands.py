@@ -1052,6 +1052,7 @@ def test_nothing_goes_if_one_name_is_unknown(one_store):
         (["delete", FOLDED], 2, "--yes does it without a question"),
         (["delete", FOLDED, "--unused", "3d"], 2, "--session and --unused exclude each other"),
         (["delete", "--unused", "soon"], 2, "write an age such as 12h"),
+        (["delete", "--unused", "", "--yes"], 2, "write an age such as 12h"),
         (["delete", "x", "--store", "sqlite:none.db", "--yes"], 1, "there is no store in sqlite:none.db"),
     ],
 )

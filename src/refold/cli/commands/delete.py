@@ -40,7 +40,8 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(args: Namespace, screen: Screen) -> int:
     """List what goes, ask, and delete it."""
     refuse_both(args, "--session", "--unused")
-    age = re.fullmatch(r"([0-9]{1,6})([mhdw])", args.unused or "0d")
+    # an empty one, such as a variable that is not set, is none: it would take all sessions
+    age = re.fullmatch(r"([0-9]{1,6})([mhdw])", "0d" if args.unused is None else args.unused)
     if age is None:
         raise WrongUse(f"--unused {args.unused[:40]!r}: write an age such as 12h, 30d or 8w")
     if not args.session and args.unused is None:

@@ -97,11 +97,14 @@ class Inputs:
     def compact_options(self, policy: str | None = None) -> dict[str, Any]:
         """Return the arguments of `compact` and `plan`."""
         args, count = self.args, len(self.source.document.messages)
-        first = self.source.first_number
-        pins = [int(pin[1:]) - first if pin[:1] == "#" else int(pin) for pin in args.pin or ()]
-        for pin in pins:
-            if not -count <= pin < count:
-                raise WrongUse(f"--pin {pin}: the {count:,} messages are counted from 0 to {count - 1:,}")
+        first, pins = self.source.first_number, list[int]()
+        for pin in args.pin or ():
+            is_number = pin[0] == "#"
+            index = int(pin.removeprefix("#")) - (first if is_number else 0)
+            if not (max(0, 1 - first) if is_number else -count) <= index < count:
+                numbers = f"from 0 to {count - 1:,}, or from #1 to #{count - 1 + first:,}"
+                raise WrongUse(f"--pin {pin}: the {count:,} messages are counted {numbers}")
+            pins.append(index)
         return {
             **self.options(policy),
             "force": args.force,

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -27,7 +28,7 @@ from refold.errors import (
     StoreFull,
 )
 from refold.stores import START, Place
-from refold.stores.sqlite import connection, driver, files, schema
+from refold.stores.sqlite import connection, driver, files, schema, search
 from refold.stores.sqlite.store import open_store
 from sample_sizes import few_or_all
 
@@ -1057,3 +1058,23 @@ def test_a_head_with_half_of_a_character_is_read_again(opened):
     moved = store.append("a", [], expect=head)
     assert (moved.name, moved.version) == (head.name, 2)
     assert opened().head("a") == moved
+
+
+def test_a_writer_beside_the_end_of_a_deletion_is_no_error(tmp_path, monkeypatch):
+    """The session is gone by then, and the caller has to know it."""
+    path, merge = str(tmp_path / "a.db"), search.merge_index
+
+    def merge_beside_a_writer(connection):
+        with closing(open_store(path)) as other:
+            other._connection.write(lambda _: merge(connection))
+
+    monkeypatch.setattr(search, "merge_index", merge_beside_a_writer)
+    with closing(open_store(path, busy_seconds=0.1)) as store:
+        store.append("a", chain("alpha one"), expect=None)
+        store.append("b", chain("beta two"), expect=None)
+        with pytest.warns(RefoldWarning, match="stay in the search index"):
+            assert store.delete("a").keys() == {"a"}
+        assert store.head("a") is None
+        monkeypatch.undo()
+        assert store.delete("b").keys() == {"b"}
+    assert b"alpha" not in (tmp_path / "a.db").read_bytes()

@@ -14,7 +14,7 @@ from urllib.parse import quote
 from zlib import crc32
 
 from refold.core.log.entries import Entry, Kind
-from refold.errors import LogCorrupt, SessionNotFound, StoreError
+from refold.errors import LogCorrupt, SessionNotFound, StoreBusy, StoreError, warn_caller
 from refold.stores import (
     DEFAULT_SCOPE,
     START,
@@ -301,9 +301,17 @@ class SQLiteStore:
                     sizes[session] = size
         finally:
             if sizes:
-                search.merge_index(self._connection)
-                self._connection.empty_log()
+                self._overwrite_deleted()
         return sizes
+
+    def _overwrite_deleted(self) -> None:
+        """Write the index and the log anew; the sessions are gone, so that others who write are no error."""
+        try:
+            search.merge_index(self._connection)
+            self._connection.empty_log()
+        except StoreBusy:
+            left = "words of deleted sessions stay in the search index until the next deletion"
+            warn_caller(f"{self.address} is busy: {left}")
 
     # -- search, notes, leases ---------------------------------------------------------------------------
 

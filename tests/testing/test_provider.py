@@ -2,6 +2,7 @@
 
 import json
 import re
+import socket
 import subprocess
 import sys
 from urllib.error import HTTPError
@@ -491,3 +492,14 @@ def test_a_provider_that_nobody_closes_does_not_keep_the_process_alive():
         [sys.executable, "-c", LEFT_OPEN], capture_output=True, text=True, check=True, timeout=60
     )
     assert ended.stdout == "200\n"
+
+
+def test_a_request_whose_sender_dies_before_its_body_is_none():
+    with Provider() as provider:
+        host, _, port = provider.root.removeprefix("http://").partition(":")
+        for sent in (b"", b'{"messages": ['):
+            with socket.create_connection((host, int(port))) as cut:
+                cut.sendall(b"POST /v1/messages HTTP/1.1\r\nHost: x\r\nContent-Length: 99\r\n\r\n" + sent)
+                cut.shutdown(socket.SHUT_WR)
+                assert cut.recv(1) == b""
+        assert (provider.requests, provider.problems) == ([], [])

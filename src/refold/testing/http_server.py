@@ -130,8 +130,11 @@ def _make_handler(
         def _serve(self) -> None:
             size = int(self.headers.get("content-length") or 0)
             headers = {name.lower(): value for name, value in self.headers.items()}
-            response = respond(Arrived(self.command, self.path, headers, self.rfile.read(size)))
-            _send(self, response)
+            raw = self.rfile.read(size)
+            if len(raw) < size:  # whoever sends it is gone
+                self.close_connection = True
+                return
+            _send(self, respond(Arrived(self.command, self.path, headers, raw)))
 
         def log_message(self, *_: Any) -> None:
             """Print nothing."""

@@ -21,8 +21,8 @@ from typing import Any, Final, NamedTuple
 from refold.errors import RefoldError, install_hint
 from refold.patterns import read_pattern
 from refold.redaction.secret_shapes import (
-    DATA,
     RANDOM_BITS,
+    SHORTEST_DATA,
     Glance,
     Secret,
     entropy,
@@ -75,6 +75,7 @@ _HEADER: Final = 12
 """Characters of the first part of a web token at least: `{"alg":""}` in base 64 has 14."""
 _IN_BASE64: Final = mark_characters("[A-Za-z0-9+/]")
 _ENDS: Final = ("key", "token", "secret", "pass")
+"""Ends of most names of secrets: one search finds all names with an end."""
 _NAME: Final = 32
 """Characters of the longest name of a secret."""
 _STARTS: Final = 16
@@ -123,7 +124,7 @@ def find_secrets(text: str) -> list[Secret]:
     if len(text) < _SHORTEST or not (look.has_clue or look.runs or look.has_data):
         return []
     secrets = [*_find_plain(look)]
-    in_base64 = find_runs(text.encode("ascii", "replace"), _IN_BASE64, DATA)
+    in_base64 = find_runs(text.encode("ascii", "replace"), _IN_BASE64, SHORTEST_DATA)
     coded = [match for at, _ in in_base64 if (match := _CODED.match(text, at))]
     # Pictures, digests and keys are nearly never ASCII.
     coded = [match for match in coded if a2b_base64(match[1][:24]).isascii()]

@@ -35,7 +35,9 @@ _SHORT: Final = 400
 _STEMS: Final = tuple(map(re.compile, read_alternatives(__package__, "stems")))
 """The hints below have one of these in it or near. A pattern for each first letter, which is found fast."""
 _BEFORE, _BEHIND = 40, 20
-DATA: Final = 24
+"""Characters before and behind a stem among which its hints stand."""
+SHORTEST_DATA: Final = 24
+"""Characters of the shortest run of base 64 that may be a secret."""
 _LONG_RUN: Final = 20
 """Characters of the shortest key that is nothing but a run of letters, digits and marks."""
 _TELLING: Final = re.compile(r"[0-9]|A[KSBC][ICS][AC]|AIza|gl[a-z]{2,3}-|hf_")
@@ -121,7 +123,7 @@ class Glance:
     @cached_property
     def has_data(self) -> bool:
         """True if there is a run of base 64, of either kind, as long as a secret without a prefix."""
-        return any(True for _ in find_runs(self.raw, _IN_DATA, DATA))
+        return any(True for _ in find_runs(self.raw, _IN_DATA, SHORTEST_DATA))
 
     def find(self, name: str) -> Iterable[re.Match[str]]:
         """Find the pattern of this name, if one of its hints occurs."""
@@ -153,7 +155,7 @@ def find_runs(text: bytes, table: bytes, size: int) -> Iterator[tuple[int, int]]
 
 
 def mark_characters(characters: str) -> bytes:
-    """Return a table for `Glance.find_runs`."""
+    """Return a table for `find_runs` that marks these characters, as written in a set of a pattern."""
     return bytes(ord("x" if re.match(characters, chr(code)) else " ") for code in range(256))
 
 

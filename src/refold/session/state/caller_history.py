@@ -16,9 +16,11 @@ from refold.session.state.thinking_prefixes import ThinkingPrefixes
 MAX_SENT_VIEWS: Final = 8
 """Sent views that are remembered. Each fold starts a new one, and a caller that goes on from an older
 one is still understood: the log is read for it, which only takes longer."""
-NEWEST_COPIES: Final = 64
+NEWEST_COPIES: Final = 32
 """Newest copies that are compared before they are sent again; of the older ones as many in turn. A caller
 that changes an older copy in a longer view may get it back some times. More makes every turn costlier."""
+FIRST_COPIES: Final = 8
+"""First copies that are compared each time as well: programs put cache marks at both ends of a list."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +56,16 @@ class CallerHistory:
     """The copies that were sent last; made again if a caller changed one."""
     copied: list[Any] | None = None
     """The list of the view of which they are copies."""
+    chosen: list[Any] = field(default_factory=list)
+    """These copies, with the caller's own objects in the place of those that it has itself."""
+    made: list[int] = field(default_factory=list)
+    """The places of those that are copies, because a fold made them."""
+    chosen_of: list[Any] | None = None
+    """The list of the view for which they were chosen; None if the caller has other objects now."""
     handed_view: list[ViewItem | None] | None = field(default_factory=list)
     """What each message of the list is that was handed in last; None if it has all messages as said."""
+    has_whole_view: bool = False
+    """True if that list was a view, word for word."""
     said_places: tuple[list[ViewItem | None], list[int | None]] = field(default_factory=lambda: ([], []))
     """What a view shows, and where each of its messages stands in a list of everything said. While a view has
     the same list, that has only grown."""
@@ -79,7 +89,7 @@ class CallerHistory:
         items, copies = loaded.items, [] if new_copies else self.sent_copies
         replaced = self._find_replaced(copies, items)
         if len(copies) > len(items) or replaced:
-            copies = copies[: len(items)]
+            copies, self.chosen_of = copies[: len(items)], None
         for at in replaced:
             copies[at] = copy_item(items[at])
         copies += [copy_item(item) for item in items[len(copies) :]]
@@ -91,11 +101,41 @@ class CallerHistory:
         last = min(len(copies), len(items))
         if not last or self.copied is None:
             return []
-        first = max(0, last - NEWEST_COPIES)
-        places = {*range(first, last), *range(*self.next_stretch("copies", NEWEST_COPIES, first))}
+        newest = max(0, last - NEWEST_COPIES)
+        stretch = self.next_stretch("copies", NEWEST_COPIES, newest)
+        replaced: set[int] = set()
+        for first, end in ((0, min(FIRST_COPIES, newest)), stretch, (newest, last)):
+            if copies[first:end] != items[first:end]:
+                replaced.update(at for at in range(first, end) if copies[at] != items[at])
         if self.copied is not items:  # such as a cache mark that has moved
-            places.update(compress(range(last), map(is_not, self.copied, items)))
-        return [at for at in places if copies[at] != items[at]]
+            moved = compress(range(last), map(is_not, self.copied, items))
+            replaced.update(at for at in moved if copies[at] != items[at])
+        return [*replaced]
+
+    def choose(
+        self, copies: list[Any], places: Sequence[int | None], messages: Sequence[Any], loaded: LoadedView
+    ) -> list[Any]:
+        """Return the copies that are sent, with the caller's own objects where it has a message itself.
+
+        What was chosen for the last list is kept while the view and the caller's objects have only grown.
+        """
+        if self.chosen_of is not loaded.items:
+            self.chosen, self.made = [], []
+        first = len(self.chosen)
+        new = places[first:]
+        pairs = zip(copies[first:], new, strict=True)
+        self.chosen += [copy if place is None else messages[place] for copy, place in pairs]
+        self.made += [at for at, place in enumerate(new, first) if place is None]
+        self.chosen_of = loaded.items
+        return self.chosen.copy()
+
+    def continues_view(self, loaded: LoadedView) -> bool:
+        """True if the list that was handed in last is the view, word for word."""
+        return self.has_whole_view and self.handed_view == loaded.view_items
+
+    def hold_sent(self, sent: list[Any]) -> None:
+        """Keep the list that is sent for one that was handed in: it has the same objects."""
+        self.caller_list = sent
 
     def hold_said(self, items: list[Any] | None) -> None:
         """Keep these as every message said; None if they are not in memory."""
@@ -116,6 +156,8 @@ class CallerHistory:
         as_said   False if the list is a view and not the messages as they were said
         same      True if the known ones are the objects that are held already
         """
+        if not (same and as_said):
+            self.chosen_of = None
         are_new = as_said and known > 0 and self.last_object is not messages[start + known - 1]
         if not same or len(self.caller_objects) != known:
             self.caller_objects, known = [], 0
@@ -123,7 +165,7 @@ class CallerHistory:
             self.caller_objects += messages[start + known :]
         self.caller_list = messages if as_said and not are_new else ()
         self.last_object = messages[-1] if messages else None
-        self.handed_view = None
+        self.handed_view, self.has_whole_view = None, False
 
     def hold_view(self, messages: Sequence[Any], loaded: LoadedView, said: int, *, is_whole: bool) -> None:
         """Note that the caller's list is a view: one that was sent, or one that ends as this one does.
@@ -132,7 +174,7 @@ class CallerHistory:
         is_whole   True if the list is known to be this view, word for word
         """
         if is_whole and len(messages) == len(loaded.view_items):
-            self.handed_view = loaded.view_items.copy()
+            self.handed_view, self.has_whole_view = loaded.view_items.copy(), True
             return
         body = messages[loaded.fixed :]
         for view in reversed(self.sent_views.values()):
@@ -149,7 +191,7 @@ class CallerHistory:
 
     def hold_nothing(self) -> None:
         """Note that no list was handed in."""
-        self.handed_view = []
+        self.handed_view, self.has_whole_view = [], False
 
     def trace_view(self, loaded: LoadedView) -> list[int | None]:
         """Return for each message of the view its place in the list that was handed in last, or None."""

@@ -146,13 +146,14 @@ class LoadedView:
         self.items[index] = item
         (self.marked.add if split_cache_marks(item)[1] else self.marked.discard)(index)
 
-    def drop_marks(self, sent: list[Any], places: Sequence[int | None]) -> None:
+    def drop_marks(self, sent: list[Any], places: Sequence[int | None], newest: Sequence[int]) -> None:
         """Take the marks of earlier lists out of messages that have no place in the list of now.
 
-        A caller may also have put marks into the copies that it was given.
+        newest   the last places of copies: a caller may have put marks into those that it was given
         """
-        for at, place in enumerate(places):
-            if place is None and (at in self.marked or sent[at] != self.items[at]):
+        changed = [at for at in newest if sent[at] != self.items[at]]
+        for at in (*self.marked, *changed):
+            if places[at] is None:
                 sent[at], _ = split_cache_marks(sent[at])
 
     def put_items(self, items: Mapping[int, Any]) -> None:

@@ -18,6 +18,7 @@ from refold.core.tokens.units import format_count
 from refold.errors import StoreError
 from refold.session.drivers import SessionFlow
 from refold.session.results import Ready
+from refold.session.state.caller_history import NEWEST_COPIES
 from refold.session.state.loaded_view import without_private
 from refold.session.state.request_context import ReadMessage, RequestContext
 from refold.session.state.session_state import SessionState
@@ -132,6 +133,9 @@ def _choose_list(
         return (messages if isinstance(messages, list) else list(messages)), range(len(messages))
     copies, places = state.send_view(), state.caller.trace_view(loaded)
     blocks = find_block_places(state)
+    if state.caller.continues_view(loaded) and not (blocks or loaded.has_private or loaded.bound.thinking):
+        state.caller.hold_sent(sent := list(messages))
+        return sent, places
     for at in blocks:
         place = places[at]  # the caller may have another face of it than the model in use can read
         places[at] = place if place is not None and messages[place] == copies[at] else None
@@ -142,18 +146,23 @@ def _choose_list(
             None if place is None or loaded.changes_bound(at, messages[place]) else place
             for at, place in enumerate(places)
         ]
-    pairs = zip(copies, places, strict=True)
-    sent = [copy if place is None else messages[place] for copy, place in pairs]
+    sent = state.caller.choose(copies, places, messages, loaded)
     if not is_plain:
         own = enumerate(sent)  # the type is looked at first, because that costs no call
         for at in [at for at, one in own if (type(one) is dict or isinstance(one, dict)) and PRIVATE in one]:
             sent[at] = without_private(sent[at])
-    # A provider takes only few cache marks: those of the caller's list, and none that an earlier list had.
-    loaded.drop_marks(sent, places)
+    _move_marks(state, messages, sent, places)
+    return sent, places
+
+
+def _move_marks(
+    state: SessionState, messages: Sequence[Any], sent: list[Any], places: Sequence[int | None]
+) -> None:
+    """Leave the cache marks of the caller's list alone in what is sent: a provider takes only few."""
+    state.loaded.drop_marks(sent, places, state.caller.made[-NEWEST_COPIES:])
     if messages and places[-1:] == [None]:  # what has changed is still the end of what is to be cached
         for mark in split_cache_marks(messages[-1])[1][-1:]:
             sent[-1] = put_cache_mark(sent[-1], mark)
-    return sent, places
 
 
 @quick_init

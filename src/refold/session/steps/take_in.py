@@ -229,7 +229,7 @@ def _compare(state: SessionState, messages: list[Any]) -> _Comparison | None:
         and _holds(messages, objects, fixed)
         and _is_unchanged(state, known, messages, fixed)
     ):
-        return _Comparison(known, [], same_objects=True)
+        return _Comparison(known, [], same_objects=True, is_of_view=bool(caller.handed_view))
     return _Comparison(known, [*find_changed(known, messages, fixed)], is_of_view=bool(caller.handed_view))
 
 

@@ -54,6 +54,19 @@ def test_two_lines_say_where_and_how(tmp_path, upstream):
         assert (process.returncode, out, err) == (0, "", "")
 
 
+def test_a_gateway_for_other_machines_says_how_they_reach_it(tmp_path):
+    options = ("--host", "0.0.0.0", "--port", "0")
+    with serving(tmp_path, *options, REFOLD_SERVE_TOKEN="t" * 16) as process:
+        line = process.stdout.readline()
+    address = address_in(line)
+    assert address.startswith("http://127.0.0.1:")
+    assert f"ANTHROPIC_BASE_URL={address} claude" in line
+    assert "0.0.0.0" not in line
+    *_, elsewhere, token = line.strip().split(" | ")
+    assert elsewhere == "from other machines: this machine's name in place of 127.0.0.1"
+    assert token == "each request sends REFOLD_SERVE_TOKEN in the header x-refold-token"
+
+
 @pytest.mark.parametrize("store", ["sqlite:{}/nowhere/x.db", "sqlite:{}/junk.db"])
 def test_a_store_that_is_away_at_the_start_stops_no_request(tmp_path, upstream, store):
     (tmp_path / "junk.db").write_text("no database " * 1_000)

@@ -162,6 +162,7 @@ def test_what_waited_is_stored_though_its_conversations_send_nothing_more(upstre
                 said = len(client.request(steps).body["messages"])
                 assert refold.open(name, store=store.inner).stats().said == said
     assert caplog.text.count("the store does not answer") <= 1
+    assert caplog.text.count("the store answers again") == 2
 
 
 def test_acceptance_7_a_database_that_stops_for_a_while_fails_no_request(upstream):

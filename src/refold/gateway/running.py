@@ -51,7 +51,7 @@ async def _serve(
         if reload is not None:
             loop.add_signal_handler(signal.SIGHUP, lambda: announce(_reload(gateway, reload)))
     try:
-        announce(describe_address(gateway.address))
+        announce(describe_address(gateway.address, gateway.options))
         if gateway.inspector is not None:
             announce(describe_page(gateway.inspector.url))
         with _leave_address(gateway):

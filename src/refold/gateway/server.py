@@ -12,7 +12,7 @@ import refold
 from refold.errors import describe_fault
 from refold.gateway.exchange import Exchange, Surroundings
 from refold.gateway.history.tenants import Tenants, find_tenant
-from refold.gateway.http.admission import admit
+from refold.gateway.http.admission import TOKEN_HEADER, admit
 from refold.gateway.http.forwarding import LOST, UpstreamClient
 from refold.gateway.http.refusals import Refusal
 from refold.gateway.http.routes import find_route
@@ -27,6 +27,7 @@ from refold.gateway.options import (
 from refold.inspector.http.paths import is_inspector_path
 from refold.inspector.inspector import Inspector
 from refold.inspector.live.traffic import Traffic, TrafficRow
+from refold.inspector.options import NO_NAMES
 from refold.inspector.server import Connection, make_tls_context
 from refold.session.opening import find_store
 
@@ -297,11 +298,21 @@ class Gateway:
         return "" if is_ready else "the store does not answer"
 
 
-def describe_address(address: str) -> str:
-    """Return the line that says where a gateway listens and how to point programs at it."""
+def describe_address(address: str, options: GatewayOptions | None = None) -> str:
+    """Return the line that says where a gateway listens and how to point programs at it.
+
+    options   of a gateway that has begun to listen at this address
+    """
+    beyond = ""
+    if options is not None and options.host in NO_NAMES:  # a server listens there, and nobody calls it so
+        scheme, port = address.partition(":")[0], address.rpartition(":")[2]
+        address = f"{scheme}://127.0.0.1:{port}"
+        beyond = " | from other machines: this machine's name in place of 127.0.0.1"
+    if options is not None and options.token:
+        beyond += f" | each request sends REFOLD_SERVE_TOKEN in the header {TOKEN_HEADER}"
     return (
         f"refold serve: {address}"
         f" | Claude Code: ANTHROPIC_BASE_URL={address} claude"
         f" | Codex: codex -c openai_base_url={address}/v1"
-        f" | SDKs: base_url={address}/v1 (OpenAI), {address} (Anthropic)"
+        f" | SDKs: base_url={address}/v1 (OpenAI), {address} (Anthropic){beyond}"
     )

@@ -13,6 +13,8 @@ from refold.policies import presets
 from refold.stores import Store
 
 LOOPBACK_NAMES: Final = ("localhost", "127.0.0.1", "[::1]")
+NO_NAMES: Final = frozenset({"0.0.0.0", "[::]", "::"})  # noqa: S104
+"""Addresses at which a server listens, and by which nobody calls it."""
 MAX_HEADER_BYTES: Final = 2**16
 _LEAST_TOKEN: Final = 32
 """Characters of a token that people choose: 256 bits as random letters and digits need 43, half of that is

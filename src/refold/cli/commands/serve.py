@@ -100,10 +100,10 @@ def run(args: Namespace, screen: Screen) -> int:
     if args.inspect_only and (address := store_address(args)) != DEFAULT and not store_exists(address):
         raise Refused(f"there is no store in {address}: check the address")
     with _name_source(args), _open_histories(args) as histories:
+        handler = logging.StreamHandler(screen.err)
+        handler.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
+        logging.getLogger("refold").addHandler(handler)
         if histories.tenancy != "single":  # the operator's looks at what belongs to others are on record
-            handler = logging.StreamHandler(screen.err)
-            handler.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
-            logging.getLogger("refold.inspector").addHandler(handler)
             logging.getLogger("refold.inspector").setLevel(logging.INFO)
         if args.inspect_only:
             serve_inspector(InspectorServer(make_inspector_options(options, histories)), announce=announce)

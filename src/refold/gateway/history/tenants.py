@@ -143,6 +143,7 @@ class Tenants:
         breaker = self._around.breaker
         if breaker.has_returned:
             breaker.has_returned = False
+            _LOGGER.warning("the store answers again; messages that wait in memory: %d", self.count_unsaved())
             for conversations in self._list():
                 conversations.store_waiting()
 

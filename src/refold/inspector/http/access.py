@@ -19,7 +19,7 @@ from aiohttp import web
 
 from refold.inspector.http.answers import HEADERS, ApiError, answer_text
 from refold.inspector.http.assets import find_assets
-from refold.inspector.options import LOOPBACK_NAMES, InspectorOptions, is_loopback
+from refold.inspector.options import LOOPBACK_NAMES, NO_NAMES, InspectorOptions, is_loopback
 
 _LOGGER: Final = logging.getLogger("refold.inspector")
 WRITE_HEADER: Final = "x-refold-inspect"
@@ -82,7 +82,7 @@ class AccessControl:
         allowed = {entry.lower() for entry in self.options.allow_hosts}
         if name in allowed or f"{name}:{port}" in allowed:
             return True
-        own = {*LOOPBACK_NAMES, self.options.host.lower()} - {"0.0.0.0", "[::]", "::"}  # noqa: S104  # no names
+        own = {*LOOPBACK_NAMES, self.options.host.lower()} - NO_NAMES
         return name in own and port == self.port
 
     def find_visitor(self, request: web.BaseRequest) -> Visitor | None:

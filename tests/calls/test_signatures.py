@@ -57,7 +57,7 @@ OF_A_COMPACTION = ("force", "focus", "target", "pins", "must_fit")
         ("measure", SHARED),
         ("compact", ("ask", *SHARED, *OF_A_COMPACTION, "ask_timeout")),
         ("acompact", ("ask", *SHARED, *OF_A_COMPACTION, "ask_timeout")),
-        ("plan", ("with_model", "summariser", *SHARED, *OF_A_COMPACTION)),
+        ("plan", ("with_model", "summariser", "ask_window", *SHARED, *OF_A_COMPACTION)),
     ],
 )
 def test_the_calls_on_messages_take_the_same_options_in_the_same_order(name, options):

@@ -27,6 +27,7 @@ from refold.core.models.prices import (
 )
 from refold.core.models.spending_limits import total_spent
 from refold.core.models.window_table import Price
+from refold.core.models.windows import find_known
 from refold.core.summaries.acceptance import make_stand_in
 from refold.core.tokens.usage import Usage
 from refold.stages.clip import Clip
@@ -38,6 +39,7 @@ def plan(
     *,
     with_model: bool = True,
     summariser: str | None = None,
+    ask_window: int | None = None,
     model: str | None = None,
     window: Tokens | None = None,
     system: Any = None,
@@ -57,12 +59,17 @@ def plan(
     """Show what `compact` would do with the same options, and what it would cost; asks nobody.
 
     `with_model=False` plans for a call without `ask`. `summariser` names the model that would be asked and
-    whose price counts then; the conversation's own by default. `must_fit` is accepted and does nothing.
+    whose price and window count then; the conversation's own by default. `ask_window` is what it takes in
+    one question, if that is less. `must_fit` is accepted and does nothing.
     """
     measure = MeasureOptions(model, window, system, tools, prompt, files, policy, count, usage, format)
     ask = expected_answer if with_model else None
     call = parse_call(messages, measure, ask=ask, force=force, focus=focus, target=target, pins=pins)
-    return make_plan(call.conversation, call.options, model=model, summariser=summariser)
+    known = find_known(call.conversation.policy.window, summariser)
+    windows = [] if known is None else [known.usable()]
+    smallest = min([*windows, *filter(None, [ask_window])], default=None)
+    options = replace(call.options, ask_window=smallest)
+    return make_plan(call.conversation, options, model=model, summariser=summariser)
 
 
 def make_plan(

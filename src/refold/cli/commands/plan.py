@@ -7,7 +7,7 @@ from typing import Final
 from refold.calls import plan as planning
 from refold.calls.outcome import Leaving, Plan
 from refold.cli.exit_status import DONE
-from refold.cli.input.ask import add_ask_options, choose_answerer, has_answerer
+from refold.cli.input.ask import add_ask_options, choose_answerer, find_ask_window, has_answerer
 from refold.cli.options.common import NUMBERS_NOTE, add_output_options
 from refold.cli.options.conversation import Inputs, add_compaction, add_conversation, read_inputs
 from refold.cli.options.knobs import collect_warnings, show_collected
@@ -56,6 +56,7 @@ def run(args: Namespace, screen: Screen) -> int:
                 document.messages,
                 with_model=with_model,
                 summariser=summariser if summariser and is_address(summariser) else None,
+                ask_window=find_ask_window(args),
                 **inputs.compact_options(name),
             )
     show_collected(found, several=len(plans) > 1)

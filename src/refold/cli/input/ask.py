@@ -126,6 +126,11 @@ def choose_answerer(args: Namespace, default: str | None = None) -> str | None:
     return None if answerer is None or answerer.strip() == NOBODY else answerer
 
 
+def find_ask_window(args: Namespace) -> int | None:
+    """Return what the model takes in one question, if the user said it."""
+    return None if args.ask_window is None else parse_size(args.ask_window, "--ask-window")
+
+
 def open_answerer(
     args: Namespace, screen: Screen, default: str | None = None
 ) -> WatchedClient | Program | None:
@@ -136,7 +141,7 @@ def open_answerer(
     timeout = args.ask_timeout
     if timeout is not None and not 0 < timeout <= LONGEST:
         raise WrongUse(f"--ask-timeout takes seconds from above 0 to {LONGEST:,}")
-    window = None if args.ask_window is None else parse_size(args.ask_window, "--ask-window")
+    window = find_ask_window(args)
     try:
         words = () if clients.is_address(answerer) else tuple(shlex.split(answerer))
     except ValueError as error:

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from growth import stop_hang
+from refold.core.facts import entities
 from refold.core.facts.entities import find_entities
 from refold.core.facts.injections import (
     as_displayed,
@@ -17,11 +18,11 @@ from refold.core.facts.injections import (
 from refold.core.facts.sentences import (
     asks_back,
     classify_sentence,
+    find_possible_decisions,
     is_courtesy,
     is_decision,
     is_promise,
     is_small_talk,
-    may_hold_decision,
     split_sentences,
 )
 from refold.core.facts.words import read_toml
@@ -125,8 +126,8 @@ def test_sentences_end_where_people_end_them():
 
 
 def test_decisions_and_promises():
-    assert may_hold_decision("We decided so.")
-    assert not may_hold_decision("Hello.")
+    assert find_possible_decisions("Hello. We decided so.\nBye.") == ["We decided so."]
+    assert find_possible_decisions("Hello.") == []
     assert is_decision("The root cause is the cache.")
     assert not is_decision("We talk about caches.")
     assert not is_decision("What a great decision!")
@@ -148,7 +149,7 @@ def test_decisions_and_promises():
     ],
 )
 def test_words_about_the_state_of_the_work_are_no_decision(sentence):
-    assert may_hold_decision(sentence)
+    assert find_possible_decisions(sentence) == [sentence]
     assert not is_decision(sentence)
 
 
@@ -236,6 +237,19 @@ def test_names_and_values(text, found):
 
 def test_names_are_counted():
     assert find_entities("a_b a_b x.a_b") == {("a_b", "functions and variables"): 3}
+
+
+def test_names_are_the_same_when_those_of_other_runs_were_forgotten(monkeypatch):
+    found = find_entities("see a_b in c_d: a_b")
+    monkeypatch.setattr(entities, "MOST_RUNS", 1)
+    assert find_entities("see a_b in c_d: a_b") == found
+
+
+@pytest.mark.parametrize("beside", ["", "x" * 300], ids=["words", "data"])
+def test_a_point_in_time_is_a_name_in_data_alone(beside):
+    names = {name for name, _ in find_entities(f"e.g.2024-01-02T10:11:12.5Z {beside} 12:30:45 done_it")}
+    assert ("02T10" in names) == (beside != "")
+    assert "done_it" in names
 
 
 def test_names_are_found_without_spaces_between_them():

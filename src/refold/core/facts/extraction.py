@@ -28,13 +28,13 @@ from refold.core.facts.sentences import (
     STATEMENT_ENDS,
     asks_back,
     classify_sentence,
+    find_possible_decisions,
     has_rule_words,
     is_courtesy,
     is_decision,
     is_promise,
     is_small_talk,
     may_be_rule,
-    may_hold_decision,
     split_sentences,
 )
 from refold.core.messages import file_operations
@@ -83,8 +83,8 @@ LONGEST_ANSWER: Final = 240
 """Characters of such a sentence."""
 SHORT_ANSWER, LEAST_ANSWER = 24, 8
 """Characters of a sentence that is told only beside a request, and bytes of one that tells nothing."""
-_BOLD: Final = re.compile(r"(?<![\w*/)])\*\*(?=\S)([^*\n]{1,200})(?<=\S)\*\*(?![\w*/(])")
-"""A text in bold; `2**10` and `src/**` are none."""
+_BOLD: Final = re.compile(r"\*\*(?<![\w*/)]\*\*)(?=\S)([^*\n]{1,200})(?<=\S)\*\*(?![\w*/(])")
+"""A text in bold; `2**10` and `src/**` are none. Letters stand first, as such a pattern is found fast."""
 _DETAILS: Final = read_pattern(__package__, "details", re.MULTILINE)
 """Lines of a list that say something of another line: those below an item, labels with short values."""
 _ARGUMENT_CHARS: Final = 100_000
@@ -106,7 +106,7 @@ _SHELLS: Final = frozenset({"bash", "sh", "shell", "zsh", "console", "powershell
 _SPECIFIC: Final = re.compile(r"\b[\w.,:/-]{0,40}\d[\w.,:/-]{0,40}|\b\w[\w./-]{0,60}[/_.][\w./-]{1,60}")
 """Dates, amounts, numbers of orders, names of files: what somebody asks for again."""
 _REMOVED_BY_PATCH: Final = re.compile(r"^\*\*\* Delete File: (\S.{0,400})$", re.MULTILINE)
-_MAY_BE_SPECIFIC: Final = re.compile(r"\d|[/_.][\w./-]")
+_MAY_BE_SPECIFIC: Final = re.compile(r"[\d/_.](?:(?<=\d)|[\w./-])")
 """What each of them has; most words have none, and this is found out faster."""
 
 
@@ -245,7 +245,7 @@ class _MessageReader:
         """Note a model's decisions and promises, its command, and its names."""
         text = keep_ends(message.text, SAID_CHARS, 0.5)
         words = _FENCED.sub("", text)  # a comment in code decides nothing
-        for sentence in filter(may_hold_decision, split_sentences(words) if may_hold_decision(words) else ()):
+        for sentence in find_possible_decisions(words):
             short, light = cut_words(sentence, LONGEST), len(sentence) / 1_000
             if is_decision(sentence):
                 self.facts.add("decision", short, at=at, weight=3.2 - light)
@@ -269,7 +269,7 @@ class _MessageReader:
         self.facts.add_values(text.partition("```")[0], at, 1.5 if self.command else 2.0)
         if may_hold_list(text) and not self.command and not message.calls:
             self.answers.append(ListAnswer(at, text))
-        answer = f"proposed: {line}" if is_shell else _find_answer(_FENCED.sub("", text))
+        answer = f"proposed: {line}" if is_shell else _find_answer(words)
         if not self.command and not message.calls and answer:
             weight, who = 1.4 + 0.15 * min(4, _count_specific(answer)), self._name_speaker(message)
             self.facts.add("answer", f"{who}: {answer}" if who else answer, at=at, weight=weight)
@@ -359,7 +359,7 @@ def _find_answer(text: str) -> str:
     Lines below an item of a list, and items such as `Arrival: 01:00`, tell nothing without what stands above.
     What asks for something tells nothing either, nor does courtesy without a number or a name.
     """
-    read = _BOLD.sub(r"\1", text[: find_cut(text, ANSWER_CHARS)])
+    read = "".join(_BOLD.split(text[: find_cut(text, ANSWER_CHARS)]))
     kept = _DETAILS.sub(lambda line: line[0] if is_failure(line[0]) else "", read)
     sentences = split_sentences(kept) or split_sentences(read)
     found = [

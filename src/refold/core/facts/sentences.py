@@ -7,7 +7,7 @@ sentence in another language is judged by its shape. The words stand in `data/`.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Sequence
 from functools import lru_cache
 from itertools import pairwise
 from typing import Final
@@ -28,7 +28,10 @@ LONGEST: Final = 400
 MOST_SMALL_TALK: Final = 60
 """Characters of such a sentence; a longer one has more to say."""
 # It begins with a set of letters: such a pattern is found several times as fast as one that looks back.
-_SENTENCE_END: Final = re.compile(r"[.!?।॥؟۔。！？](?:(?<=[.!?।॥؟۔])[\"')\]]?\s+|(?<=[。！？]))")
+_SENTENCE_END: Final = re.compile(
+    r"([\n.!?।॥؟۔。！？])(?:(?<=\n)\s*|(?<=[.!?।॥؟۔])[\"')\]]?[^\S\n]+|(?<=[。！？]))"
+)
+"""The end of a sentence or of a line."""
 _QUESTION_ENDS, STATEMENT_ENDS = ("?", "？", "؟"), (".", "!", "。", "।", "۔")
 NARROWEST, WIDEST = 56, 140
 """Characters at which editors and terminals wrap lines."""
@@ -97,42 +100,52 @@ def split_sentences(text: str) -> list[str]:
     >>> split_sentences("- Ask Dr. Who. Then go.")
     ['Ask Dr. Who.', 'Then go.']
     """
+    return _split_lines(join_wrapped_lines(text))
+
+
+def _split_lines(text: str) -> list[str]:
+    """Split lines into sentences; none goes on in the next line."""
     pieces: list[str] = []
-    for line in join_wrapped_lines(text).split("\n"):
-        start = len(pieces)
-        for piece in _split_line(line):
-            if len(pieces) > start and _goes_on(pieces[-1], piece):
-                pieces[-1] += f" {piece.strip()}"
-            else:
-                pieces.append(piece.strip().lstrip("-*•>#").strip())
+    last, begins = "", True
+    parts = [*_SENTENCE_END.split(text), "\n"]
+    for part, end in zip(parts[::2], parts[1::2], strict=True):
+        piece = part if end == "\n" else part + end
+        if begins or last[-1:] != "." or not _goes_on(last, piece):
+            last = piece.strip().lstrip("-*•>#").strip()
+            pieces.append(last)
+        else:
+            last = pieces[-1] = f"{last} {piece.strip()}"
+        begins = end == "\n"
     return [piece for piece in pieces if len(piece) > 2]
-
-
-def _split_line(line: str) -> Iterator[str]:
-    """Yield the sentences of a line."""
-    start = 0
-    for end in _SENTENCE_END.finditer(line):
-        yield line[start : end.start() + 1]
-        start = end.end()
-    yield line[start:]
 
 
 def _goes_on(text: str, following: str) -> bool:
     """True if the dot at the end of a text ends no sentence: that of an abbreviation, or in `am 7. März`."""
-    if _ORDINAL.search(text[-12:]):
+    before = text[-2:-1]
+    if before.isdigit() and _ORDINAL.search(text[-12:]):
         word = following.partition(" ")[0].strip(".,:;!?")
         return word[:1].islower() or word.lower() in word_lists()["months_behind_a_day"]
-    may_be_initials = text[-1:] == "." and text[-2:-1].isupper()
-    return text.endswith(_ABBREVIATIONS) or (may_be_initials and _INITIALS.search(text[-26:]) is not None)
+    return text.endswith(_ABBREVIATIONS) or (before.isupper() and _INITIALS.search(text[-26:]) is not None)
 
 
 # -- sentences of a model -----------------------------------------------------------------------------------
 
 
-def may_hold_decision(text: str) -> bool:
-    """True if a text may hold decisions or promises; a fast check before its sentences are read."""
+def find_possible_decisions(text: str) -> list[str]:
+    """Find the sentences of a text that may be decisions or promises."""
+    anchors = _find_anchors(text, read_patterns("facts")["decision_anchors"])
+    if not anchors:
+        return []
+    lines = join_wrapped_lines(text)
+    if lines is not text:  # words that were apart may stand side by side
+        anchors = _find_anchors(lines, read_patterns("facts")["decision_anchors"])
+    near = [line for line in lines.split("\n") if _find_anchors(line, anchors)]
+    return [each for line in near for each in _split_lines(line) if _find_anchors(each, anchors)]
+
+
+def _find_anchors(text: str, anchors: Sequence[str]) -> list[str]:
     low = text.lower()
-    return any(map(low.__contains__, read_patterns("facts")["decision_anchors"]))
+    return [anchor for anchor in anchors if anchor in low]
 
 
 def is_decision(sentence: str) -> bool:

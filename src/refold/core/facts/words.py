@@ -64,9 +64,10 @@ def has_pattern(sentence: str, template: str, *names: str) -> bool:
     """True if a sentence has one of these patterns, in small letters or capitals."""
     # To ignore case takes `re` twice as long as to read small letters, as which the patterns are written.
     # Outside of ASCII the two may differ.
-    if sentence.isascii():
-        return compile_patterns(template, *names, flags=0).search(sentence.lower()) is not None
-    return compile_patterns(template, *names).search(sentence) is not None
+    is_plain = sentence.isascii()
+    pattern = compile_patterns(template, *names, flags=0 if is_plain else re.IGNORECASE)
+    find = pattern.match if template[0] == "^" else pattern.search  # `search` tries the beginning everywhere
+    return find(sentence.lower() if is_plain else sentence) is not None
 
 
 def assigned_name(sentence: str) -> str:

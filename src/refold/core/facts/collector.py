@@ -69,9 +69,11 @@ _MARKS: Final = {
 }
 """States of a plan by the signs for them. None is a state of check boxes: by those the items of a user's own
 list are known, which no plan replaces."""
+_NUMBER: Final = re.compile(r"\d(?<!\w.)[\w.,:%/-]{0,40}")
+"""A word that begins with a digit; what stands before it is looked at last, which is faster."""
 _VALUE: Final = read_pattern(__package__, "value")
-"""A word that begins with a digit, and the word behind it, which may be its unit; what stands before it is
-looked at last, which is faster."""
+"""The same with the word behind it, which may be its unit. Few numbers belong to a word before them, and only
+of those it is looked for."""
 _PROPOSES: Final = re.compile(r"\b(?:suggest|propos|recommend)\w{0,4}\b[^.!?\n]{0,70}$", re.IGNORECASE)
 """What somebody proposes holds when another one agrees."""
 _ASSIGNS: Final = (" =", "=", ":", " is", " was", " to", "->", "→")
@@ -88,8 +90,9 @@ MOST_FIGURES: Final = 12
 """Numbers with a fraction in an output from which on they are a table, and none of them names anything."""
 _LEAST_ORDER: Final = 8
 """Characters of a text that can order something; most values of data have fewer."""
-_SED_LINES: Final = re.compile(r"(?<=['\" ])\d{1,7}(?:,\d{1,7})?(?=[pdsaicr](?:['\"/|#\\ ]|$))")
-"""Numbers of lines in a command of `sed`: other lines have them after the next edit."""
+_SED_LINES: Final = re.compile(r"\d(?<=['\" ].)\d{0,6}(?:,\d{1,7})?(?=[pdsaicr](?:['\"/|#\\ ]|$))")
+"""Numbers of lines in a command of `sed`: other lines have them after the next edit. Letters stand first, as
+such a pattern is found fast."""
 _JSON_KEY: Final = re.compile(r'"[\w .-]{1,80}" ?:')
 """A key of JSON: every answer of an interface has the same ones, and nobody asks for them again."""
 _FILE_AT_LINE_START: Final = re.compile(r"^([\w./@-]{2,200}\.\w{1,8})[:-]\d{0,7}[:-]?")
@@ -157,21 +160,21 @@ class FactCollector:
 
     def add_values(self, text: str, at: int, weight: float) -> None:
         """Note numbers with the words they belong to: `port = 8080`, `the timeout is 30s`."""
-        for number in _VALUE.finditer(text):
-            if text[number.start() - 1] in "\n(*-":  # as before most numbers: those of lists, dates and years
+        for place in map(re.Match.start, _NUMBER.finditer(text)):
+            if text[place - 1] in "\n(*-":  # as before most numbers: those of lists, dates and years
                 continue
-            before = text[max(0, number.start() - 70) : number.start()].rstrip(" $€£\"'`")
-            if not before.endswith(_ASSIGNS):
+            before = text[max(0, place - 70) : place].rstrip(" $€£\"'`")
+            if not before.endswith(_ASSIGNS) or not (number := _VALUE.match(text, place)):
                 continue
             sign = next(sign for sign in _ASSIGNS if before.endswith(sign))
             name = _find_value_name(before[: len(before) - len(sign)], sign)
-            is_line = sign == ":" == text[number.start() - 1] and "." in name.rpartition(" ")[2]  # a.py:12
+            is_line = sign == ":" == text[place - 1] and "." in name.rpartition(" ")[2]  # a.py:12
             if not name or is_line or number["noun"] == "to" or _PROPOSES.search(before):  # 1 to change
                 continue
             unit = _find_unit(number)
-            if number["noun"] and not unit and text[number.start() - 1] in "\"'`":
+            if number["noun"] and not unit and text[place - 1] in "\"'`":
                 continue  # a quoted text that begins with a number: "975 Sunset Drive"
-            value = text[number.start() - (text[number.start() - 1] in "$€£") : number.end()]
+            value = text[place - (text[place - 1] in "$€£") : number.end()]
             if value[-1] not in ".,:/-":
                 value += number[1] + unit
             self.add("value", value.rstrip(" .,:/-"), name, at=at, weight=weight)
@@ -358,7 +361,7 @@ def _find_unit(number: re.Match[str]) -> str:
     lists, noun, rate = word_lists(), number["noun"] or "", number["rate"]
     bare = noun.lower()
     is_plural = noun.islower() and len(noun) > 3 and noun[-1] == "s" and noun[-2] not in "sui"
-    is_plural = is_plural and noun not in lists["stop"] | lists["no_plurals"]
+    is_plural = is_plural and noun not in lists["stop"] and noun not in lists["no_plurals"]
     if noun and not is_plural and lists["units"].isdisjoint((noun, bare, bare.removesuffix("s"))):
         return ""
     return (number["unit"] or "") + (f" per {rate}" if rate else "")
@@ -370,12 +373,14 @@ def _find_value_name(before: str, sign: str) -> str:
     >>> _find_value_name("and the date of birth", " is"), _find_value_name("I asked, and it", " is")
     ('date of birth', '')
     """
-    phrase = _PHRASE_END.search(before.rstrip(" -*•`\"'"))
+    before = before.rstrip(" -*•`\"'")
+    far, *near = before.rsplit(None, 6) or [""]  # a name has six words at most: nothing before them is read
+    phrase = _PHRASE_END.search(before[len(far) if len(near) == 6 else 0 :])
     words = phrase[0].split() if phrase else []
     words = _find_changed(words) if sign == " to" else words
     name = words[-3:] if [word.lower() for word in words[-2:-1]] == ["of"] else words[-2:]
-    empty = word_lists()["stop"]
-    while len(name) > 1 and name[0].lower() in empty - word_lists()["determiners"]:
+    empty, determiners = word_lists()["stop"], word_lists()["determiners"]
+    while len(name) > 1 and (first := name[0].lower()) in empty and first not in determiners:
         del name[0]
     is_name = bool(name) and name[0][0].isalpha() and name[-1].lower() not in empty
     return " ".join(name) if is_name and len(" ".join(name)) > 1 else ""

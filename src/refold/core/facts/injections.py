@@ -102,6 +102,12 @@ def is_instruction(line: str) -> bool:
     return any(True for _ in _find_spans(as_displayed(line)))
 
 
+def may_instruct(lines: str) -> bool:
+    """False if no line of a text gives the model instructions; a fast check of many lines at once."""
+    low = lines.lower()
+    return not lines.isascii() or any(anchor in low for anchor, _ in _list_anchors(ascii_only=True))
+
+
 def _find_spans(text: str) -> Iterator[tuple[int, int]]:
     """Yield where a text addresses a model."""
     low = text.lower()

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Final, NamedTuple
 
-from refold.core.facts.injections import is_instruction
+from refold.core.facts.injections import is_instruction, may_instruct
 from refold.core.facts.ledger import LISTED_WEIGHT, Fact, Ledger
 from refold.core.facts.page import HANDLE_TOKENS, LISTED, Page
 from refold.core.facts.sentences import split_sentences
@@ -30,8 +30,8 @@ _ITEM_STARTS: Final = ("\n- ", "\n* ", "\n• ", "\n2. ", "\n2) ", "\n   - ")
 _HEAD: Final = re.compile(r"\*\*([^*\n]{2,60})\*\*|([^:\n*]{2,60}?)(?::| [-–—] | \(|$)")
 _PLACE: Final = read_pattern(__package__, "place")
 _WORD: Final = re.compile(r"[^\W_][\w'’.&-]{0,60}")
-_SMALL_WORD: Final = re.compile(r"(?<![\w'’.])[a-z][\w'’]{0,60}")
-"""A word that somebody writes in small letters."""
+_SMALL_WORD: Final = re.compile(r"[a-z](?<![\w'’.].)[\w'’]{0,60}")
+"""A word that somebody writes in small letters. It begins with a set of letters: so it is found faster."""
 _JOINING_WORDS: Final = frozenset(
     {"a", "an", "the", "and", "of", "at", "in", "on", "for", "with", "to", "by", "from", "or"}
 )
@@ -62,27 +62,27 @@ class _Head(NamedTuple):
 class _List(NamedTuple):
     """What was listed in an answer."""
 
-    about: str
+    lead: str
+    """The text before the list."""
     items: int
     heads: Sequence[_Head]
 
 
 def find_listed_names(answers: Sequence[ListAnswer], found: Findings) -> Iterator[Fact]:
     """Find the names that were listed in these answers."""
-    # Words are mostly said again, so each is looked at once.
+    # Words are mostly said again, so each is looked at once; those that stand alone are found without `re`.
     runs = set(chain.from_iterable(answer.text.split() for answer in answers))
-    small = set(_SMALL_WORD.findall(" ".join(runs)))
+    small = {run for run in runs if run.isalpha() and run.islower() and run.isascii() and len(run) < 60}
+    small.update(_SMALL_WORD.findall(" ".join(runs - small)))
     for answer in answers:
         listed = found.find(_read_list, answer.text)
-        if listed.items >= LEAST_ITEMS:
-            names = [_add_place(head) for head in listed.heads if _is_name(head, small, found)]
-            weight = LISTED_WEIGHT + ALL_NAMES_BONUS * len(names) / listed.items
-            yield from (Fact("listed", name, listed.about, answer.at, weight) for name in names)
-
-
-def _is_name(head: _Head, small: set[str], found: Findings) -> bool:
-    """True if a head is no ordinary word and no instruction."""
-    return not head.words <= small and not found.find(is_instruction, head.text)
+        heads = [head for head in listed.heads if not head.words <= small]  # no ordinary words
+        if found.find(may_instruct, "\n".join([head.text for head in heads])):
+            heads = [head for head in heads if not found.find(is_instruction, head.text)]
+        if heads:
+            about = found.find(_find_subject, listed.lead)
+            weight = LISTED_WEIGHT + ALL_NAMES_BONUS * len(heads) / listed.items
+            yield from (Fact("listed", _add_place(head), about, answer.at, weight) for head in heads)
 
 
 def _read_list(text: str) -> _List:
@@ -90,12 +90,16 @@ def _read_list(text: str) -> _List:
     items = list(_ITEM.finditer(text))
     if len(items) < LEAST_ITEMS:
         return _List("", len(items), ())
-    # The sentence that leads to the list says best what it is about, so its words come first.
-    lead = split_sentences(text[: items[0].start()])[-3:]
-    words = dict.fromkeys(word for sentence in reversed(lead) for word in content_words(sentence))
-    about = " ".join([word for word in words if word not in common_words()][:_SUBJECT_WORDS])
-    heads = (_read_head(item[1]) for item in items)
-    return _List(about, len(items), [head for head in heads if head])
+    heads = [head for item in items if (head := _read_head(item[1]))]
+    return _List(text[: items[0].start()], len(items), heads)
+
+
+def _find_subject(lead: str) -> str:
+    """Find the words that say what a list is about; the sentence that leads to it says it best."""
+    words: dict[str, None] = {}
+    for sentence in reversed(split_sentences(lead)[-3:]):
+        words |= dict.fromkeys(word for word in content_words(sentence) if word not in common_words())
+    return " ".join(list(words)[:_SUBJECT_WORDS])
 
 
 def _read_head(item: str) -> _Head | None:
@@ -103,9 +107,10 @@ def _read_head(item: str) -> _Head | None:
     match = _HEAD.match(item)
     head = (match[1] or match[2]).strip(' :.,;"“”') if match else ""
     words = [word for word in _WORD.findall(head) if word not in _JOINING_WORDS]
-    if not all(word[0].isupper() or word[0].isdigit() for word in words):
-        return None
-    return _Head(head, item, frozenset(word.lower() for word in words if not word[0].isdigit()))
+    for word in words:
+        if not (word[0].isupper() or word[0].isdigit()):
+            return None
+    return _Head(head, item, frozenset([word.lower() for word in words if not word[0].isdigit()]))
 
 
 def _add_place(head: _Head) -> str:

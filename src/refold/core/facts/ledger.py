@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, cast
 
-from refold.core.facts.words import assigned_name
+from refold.core.facts.words import assigned_name, split_names
 from refold.core.messages.quick_init import quick_init
 from refold.core.outputs.outcome import TURN
 from refold.core.outputs.trouble import TEST_SUMMARY, is_failure
@@ -173,9 +173,9 @@ class Fact:
 
     def _join_words(self, before: str = "") -> str:
         """Join the words of its text behind others, and note the longer ones, which are looked for."""
-        words = _WORD.findall(self.text.lower())
+        words = split_names(self.text)
         object.__setattr__(self, "_longer_words", [word for word in words if len(word) > 3 or word.isdigit()])
-        return " ".join([*_WORD.findall(before.lower()), *words]) or before + self.text
+        return " ".join([*split_names(before), *words]) or before + self.text
 
     def join(self, old: "Fact") -> "Fact":
         """Give this fact the weight and the uses of an older, equal one too."""
@@ -196,7 +196,7 @@ class Fact:
     def is_in(self, text: str, low: str, words: set[str]) -> bool:
         """True if a text has this fact; `low` and `words` are the text in small letters and its words."""
         if self.kind in _EXACT:
-            return self.text in text
+            return text.rfind(self.text) >= 0  # names stand at the end of a page
         if self._longer_words is None:
             self._join_words()
         longer = cast("list[str]", self._longer_words)
@@ -230,7 +230,7 @@ def _read_row(row: Any, found: Findings) -> Fact | None:
 
 
 def _plain(text: str) -> str:
-    return " ".join(_WORD.findall(text.lower())) or text
+    return " ".join(split_names(text)) or text
 
 
 @dataclass(frozen=True, slots=True)

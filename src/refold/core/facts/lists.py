@@ -26,7 +26,7 @@ ALL_NAMES_BONUS: Final = 0.6
 _SUBJECT_WORDS: Final = 4
 """Words that say what a list is about; more cost more than they tell."""
 _ITEM: Final = re.compile(r"^[ \t]{0,6}(?:[-*•]|\d{1,3}[.)])[ \t]{1,4}(\S.{1,400})$", re.MULTILINE)
-_ITEM_STARTS: Final = ("\n- ", "\n* ", "\n• ", "\n2. ", "\n2) ", "\n   - ")
+_ITEM_START: Final = re.compile(r"\n(?:[-*•]|2[.)]|   -) ")
 _HEAD: Final = re.compile(r"\*\*([^*\n]{2,60})\*\*|([^:\n*]{2,60}?)(?::| [-–—] | \(|$)")
 _PLACE: Final = read_pattern(__package__, "place")
 _WORD: Final = re.compile(r"[^\W_][\w'’.&-]{0,60}")
@@ -47,7 +47,7 @@ class ListAnswer:
 
 def may_hold_list(text: str) -> bool:
     """True if a text may hold a list; a fast check."""
-    return any(start in text for start in _ITEM_STARTS)
+    return _ITEM_START.search(text) is not None
 
 
 class _Head(NamedTuple):

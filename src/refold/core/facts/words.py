@@ -12,6 +12,12 @@ from typing import Any, Final
 from refold.patterns import read_pattern
 
 _WORD: Final = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
+_NAME: Final = re.compile(r"\w+")
+_WORDS, _NAMES = (
+    bytes(code if chr(code).isalnum() or code == other else 32 for code in range(256)) for other in (32, 95)
+)
+"""What each letter of ASCII is in words and in names, which may have an underscore: to split them so takes
+a third of the time of `re`."""
 _CJK_RUN: Final = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]{2,}")
 _CAPITALISED: Final = re.compile(r" (?<=[\w,;:'’\"(-] )[\"'(]?([A-Z][\w'’-]+)")
 """It begins with a space: such a pattern is found faster than one that looks back."""
@@ -82,7 +88,16 @@ def assigned_name(sentence: str) -> str:
 
 def split_words(sentence: str) -> list[str]:
     """Split a sentence into words, in small letters."""
-    return _WORD.findall(sentence.lower().replace("’", "'"))
+    low = sentence.lower().replace("’", "'")
+    if low.isascii() and "'" not in low:
+        return low.encode().translate(_WORDS).decode().split()
+    return _WORD.findall(low)
+
+
+def split_names(text: str) -> list[str]:
+    """Split a text into words and names in code, in small letters."""
+    low = text.lower()
+    return low.encode().translate(_NAMES).decode().split() if low.isascii() else _NAME.findall(low)
 
 
 def content_words(sentence: str, words: Sequence[str] | None = None) -> list[str]:
@@ -114,5 +129,11 @@ def shorten_sentence(sentence: str) -> str:
     """
     lead = compile_patterns(r"(?:(?:{})\b[,.!:]? *){{1,4}}", "brief_lead")
     short = lead.sub("", sentence, count=1) if lead.match(sentence) else sentence
-    filler = compile_patterns(r"(?<!\w)(?:{}) ", "filler")
-    return filler.sub("", short).strip().rstrip(".") or sentence
+    # As in `has_pattern`, small letters are read in less than half of the time; a single "A" is a name.
+    is_plain = short.isascii() and "A " not in short
+    filler = compile_patterns(r"(?<!\w)(?:{}) ", "filler", flags=0 if is_plain else re.IGNORECASE)
+    kept, start = list[str](), 0
+    for word in filler.finditer(short.lower() if is_plain else short):
+        kept.append(short[start : word.start()])
+        start = word.end()
+    return ("".join(kept) + short[start:]).strip().rstrip(".") or sentence

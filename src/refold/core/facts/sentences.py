@@ -273,7 +273,7 @@ def _classify(sentence: str, body: str, words: list[str], holds: float) -> str:
 def _score_specific(body: str, words: list[str]) -> float:
     """Score how much of a sentence cannot be guessed."""
     lists = word_lists()
-    number = not lists["numbers"].isdisjoint(words) or any(word[0].isdigit() for word in words)
+    number = not lists["numbers"].isdisjoint(words) or any(map(str.isdigit, [word[0] for word in words]))
     names = min(3, len(capitalised_words(body)))
     return number + 0.5 * (
         names + (not lists["times"].isdisjoint(words)) + (not lists["speaker"].isdisjoint(words))
@@ -284,7 +284,7 @@ def _score_holding(body: str, words: list[str]) -> float:
     """Score how likely a sentence holds beyond the moment; below zero for questions, plans and feelings."""
     if body.endswith(_QUESTION_ENDS):
         return -3.0
-    if _CJK.search(body):
+    if not body.isascii() and _CJK.search(body):
         return 1.0 + 0.5 * len(_CJK_GENERAL.findall(body)[:3])
     if len(words) < 2:
         return -2.0
@@ -310,11 +310,11 @@ def _score_holding(body: str, words: list[str]) -> float:
         + 0.8 * (words[0] == "here's")
     )
     # A plan or a feeling may also stand behind a few words of another kind.
-    score -= 1.0 * any(
-        (word in lists["first_person_be"] and not lists["feelings"].isdisjoint(words[at + 1 : at + 4]))
-        or (word in lists["first_person"] and not lists["wants"].isdisjoint(words[at + 1 : at + 3]))
-        for at, word in enumerate(words[1:6], start=1)
-    )
+    for at, word in enumerate(words[1:6], start=2):
+        feels = word in lists["first_person_be"] and not lists["feelings"].isdisjoint(words[at : at + 3])
+        if feels or (word in lists["first_person"] and not lists["wants"].isdisjoint(words[at : at + 2])):
+            score -= 1.0
+            break
     is_lookup = _ID_OR_ADDRESS.search(body) is not None and not assigned_name(body)
     return score - (0.7 * is_lookup + 0.5 * (len(body) > _PLAIN_RULE_CHARS))
 
@@ -322,12 +322,12 @@ def _score_holding(body: str, words: list[str]) -> float:
 def _is_past(words: list[str]) -> bool:
     """True if an early verb looks like the past and is no passive; a later one only right behind a person."""
     lists = word_lists()
-    return any(
-        word.endswith("ed")
-        and len(word) > 4
-        and (before not in lists["passive_before"] if place < 3 else before in lists["doers"])
-        for place, (before, word) in enumerate(pairwise(words[:10]))
-    )
+    for place, word in enumerate(words[1:10]):
+        if word.endswith("ed") and len(word) > 4:
+            before = words[place]
+            if before not in lists["passive_before"] if place < 3 else before in lists["doers"]:
+                return True
+    return False
 
 
 def _score_subject(body: str, words: list[str]) -> float:

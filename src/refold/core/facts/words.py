@@ -15,10 +15,12 @@ from refold.patterns import read_pattern
 _WORD: Final = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
 _NAME: Final = re.compile(r"\w+")
 _WORDS, _NAMES = (
-    bytes(code if chr(code).isalnum() or code == other else 32 for code in range(256)) for other in (32, 95)
+    bytes(code if chr(code).isalnum() or code == other else 32 for code in range(256)) for other in (39, 95)
 )
-"""What each letter of ASCII is in words and in names, which may have an underscore: to split them so takes
-a third of the time of `re`."""
+"""What each letter of ASCII is in words, which may have an apostrophe, and in names, which may have an
+underscore: to split them so takes a third of the time of `re`."""
+_ODD_APOSTROPHE: Final = re.compile(r"'(?:(?![a-z\d])|(?<![a-z\d]')|[a-z\d]*')")
+"""One that does not stand inside a word, and the first of two."""
 _OTHER_LETTERS: Final = re.compile("[^\0-\xb4\xb6-\xff\u2010-\u2027]")
 """What is neither Latin-1 nor a usual dash, quote or dot; the sign for micro has two spellings."""
 _CJK_RUN: Final = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]{2,}")
@@ -90,9 +92,9 @@ def assigned_name(sentence: str) -> str:
 def split_words(sentence: str) -> list[str]:
     """Split a sentence into words, in small letters."""
     low = sentence.lower().replace("’", "'")
-    if low.isascii() and "'" not in low:
-        return low.encode().translate(_WORDS).decode().split()
-    return _WORD.findall(low)
+    if not low.isascii() or _ODD_APOSTROPHE.search(low):
+        return _WORD.findall(low)
+    return low.encode().translate(_WORDS).decode().split()
 
 
 def split_names(text: str) -> list[str]:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from growth import assert_linear, count_calls, stop_hang
 from refold.core.outputs.kinds import recognise_kind
-from refold.core.outputs.line_plan import LinePlan, cut_line
+from refold.core.outputs.line_plan import LinePlan, cut_line, has_share
 from refold.core.outputs.outcome import read_outcome
 from refold.core.outputs.rank_runs import find_run
 from refold.core.outputs.shrink import OutputPlan, shrink_output
@@ -1505,3 +1505,16 @@ def test_data_in_little_room_show_what_failed_and_no_empty_object():
     assert "CrashLoopBackOff" in shrink(json.dumps(pod), 60)
     order = {"order": {"id": "W1", "status": "delivered", "lines": [labels] * 9}}
     assert "delivered" in shrink(json.dumps({"data": order}), 30)
+
+
+@given(st.text("01", max_size=60), st.sampled_from([(1, 5), (3, 5), (9, 10)]))
+def test_a_share_of_lines_is_what_counting_all_of_them_gives(lines, share):
+    part, of = share
+    others = lines.count("0")
+    assert has_share(lines, "1".__eq__, part, of) == (others <= len(lines) * (of - part) // of)
+
+
+def test_a_share_is_given_up_as_soon_as_too_many_lines_are_others():
+    looked = []
+    assert not has_share(["0"] * 100, looked.append, 4, 5)
+    assert len(looked) == 21

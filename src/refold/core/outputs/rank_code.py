@@ -10,6 +10,8 @@ from refold.patterns import read_pattern
 
 LINE_NUMBER: Final = re.compile(r" {0,8}(\d{1,7})(?:\t|→|: | ?\| ?|:(?=\t)|  |$)")
 """What `cat -n`, `nl` and the readers of agents put before a line."""
+_LINE_NUMBERS: Final = re.compile(rf"\n{LINE_NUMBER.pattern}", re.MULTILINE)
+"""The same at the start of all lines, each with the line end before it."""
 _SIGNATURE: Final = read_pattern(__package__, "signature")
 _IMPORT: Final = read_pattern(__package__, "import")
 _TOP_LEVEL: Final = re.compile(r"(?:[A-Z][A-Z0-9_]{2,60}|__\w{1,30}__)\s{0,4}(?::[^=\n]{1,80})?= ?|@\w")
@@ -52,8 +54,8 @@ def is_numbered(lines: Sequence[str]) -> bool:
         # Between so many numbers there is one step less.
         if not has_share(part, LINE_NUMBER.match, 4, 5):
             continue
-        numbers = [int(found[1]) for found in map(LINE_NUMBER.match, part) if found]
-        steps = sum(later == number + 1 for number, later in pairwise(numbers))
+        numbers = list(map(int, _LINE_NUMBERS.findall("\n".join(("", *part)))))
+        steps = sum([later == number + 1 for number, later in pairwise(numbers)])
         if len(numbers) >= 2 and steps * 5 >= len(part) * 4 - 5:
             return True
     return False
@@ -69,9 +71,10 @@ def is_code(lines: Sequence[str]) -> bool:
 
 def _is_statement(line: str) -> bool:
     # What the pattern says last, as most lines are indented.
-    is_indented = line[:2].isspace() and len(line) > 1 and not line[:81].isspace()
+    if line[:2].isspace() and len(line) > 1 and not line[:81].isspace():
+        return True
     ends = line.rstrip().endswith(_STATEMENT_ENDS) and not _REMARK_END.search(line[-90:])
-    return is_indented or ends or _STATEMENT.match(line) is not None
+    return ends or _STATEMENT.match(line) is not None
 
 
 def _names_part(line: str) -> bool:

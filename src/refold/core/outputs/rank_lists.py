@@ -203,9 +203,11 @@ def is_table(lines: Sequence[str]) -> bool:
     is_headed = _TITLES.fullmatch(shown[0]) or any(_RULE.fullmatch(line) for line in lines[:4])
     if is_headed and sum(bool(_GAP.search(line[:400])) for line in shown) * 10 >= len(shown) * 8:
         return True
-    columns = [sum(bool(_NUMBER.fullmatch(word)) for word in line[:400].split()) for line in shown]
+    if shown[0].count(" ") < 3 or any(map(_NUMBER.fullmatch, shown[0][:400].split())):
+        return False
     # What stands below the rows may be no row.
-    return columns[0] == 0 and shown[0].count(" ") >= 3 and min(columns[1:-1]) >= 2
+    fields = (map(_NUMBER.fullmatch, line[:400].split()) for line in shown[1:-1])
+    return all(sum(map(bool, found)) >= 2 for found in fields)
 
 
 def find_header(lines: Sequence[str]) -> int:
@@ -213,13 +215,15 @@ def find_header(lines: Sequence[str]) -> int:
     words = [line[:READ_CHARS].split() for line in lines[: 2 * HEADER_LINES]]
     for at, titles in enumerate(words[1:HEADER_LINES], 1):
         rows = [row for row in words[at + 1 :] if row]
-        if len(titles) < LEAST_TITLES or len(rows) < 2 or any(map(_NUMBER.fullmatch, titles)):
+        if len(titles) < LEAST_TITLES or len(rows) < 2 or min(map(len, rows)) < len(titles):
+            continue
+        if any(map(_NUMBER.fullmatch, titles)):
             continue
         numbers = [sum(map(bool, map(_NUMBER.fullmatch, row))) for row in rows]
         counts = [int(row[0]) for row in rows if row[0].isdecimal()]
         # Rows that are counted tell how something went on: the last of them says most.
         is_counted = len(counts) == len(rows) and counts == sorted(counts)
-        if min(map(len, rows)) >= len(titles) <= 2 * min(numbers) and not is_counted:
+        if len(titles) <= 2 * min(numbers) and not is_counted:
             return at
     return 0
 

@@ -158,7 +158,8 @@ def _find_usual(plain: Sequence[str]) -> set[int]:
     """Return the places of lines that tell nothing of a run: blank ones, rules, hints, and usual warnings."""
 
     def tells_nothing(line: str) -> bool:
-        return not line.strip() or bool(_RULE.fullmatch(line) or _HINT.match(line))
+        is_rule = not line[-1:].isalnum() and (not line.strip() or _RULE.fullmatch(line))
+        return bool(is_rule or _HINT.match(line))
 
     return find_usual_warnings(plain) | {at for at, line in enumerate(plain) if tells_nothing(line)}
 

@@ -121,15 +121,19 @@ class OutputPlan:
         content = self._show_content(free)
         for number, place in enumerate(self._rank_content()):
             part = content[place]
-            marker = mark_gap(count_lines(self.pieces[place].text.strip("\n").split("\n")), "line")
             # A rendering has about the size that was asked for, so that a little more is no reason.
-            shown[place] = marker if number and len(part) > max(2 * free, len(marker)) else part
-            free -= len(shown[place])
+            if number and len(part) > 2 * free:
+                marker = mark_gap(count_lines(self.pieces[place].text.strip("\n").split("\n")), "line")
+                part = min(part, marker, key=len)
+            shown[place] = part
+            free -= len(part)
         parts = (shown[place].strip("\n") for place in sorted(shown))
         return "\n".join(part for part in parts if part)
 
     def _rank_content(self) -> list[int]:
         """Return the places of the content: what tells of a failure first, then the largest."""
+        if len(self.content) < 2:
+            return list(self.content)
         failed = {place: is_failure(plain_line(plan.best())) for place, plan in self.content.items()}
         return sorted(failed, key=lambda place: (failed[place], len(self.pieces[place].text)), reverse=True)
 

@@ -100,12 +100,12 @@ def _find_places(lines: Sequence[str], parts: Sequence[str], pattern: re.Pattern
         return []
     found = [
         place
-        for place in _find_parts([line.lower() for line in lines], here)
+        for place in _find_parts(text.split("\n") if len(lines) > 1 else (text,), here)
         if pattern.search(lines[place])
         and (not _HARMLESS.search(lines[place]) or _COUNTED.search(lines[place]))
         and not COMMIT.match(lines[place])
     ]
-    is_log = bool(found) and _LOG.search(text)
+    is_log = bool(found) and "commit " in text and _LOG.search(text)
     return [place for place in found if not is_log or not lines[place].startswith("    ")]
 
 

@@ -155,6 +155,8 @@ class LinePlan:
     """The lines that markers from an earlier time stand for, by their places."""
     gaps: dict[tuple[int, int], list[str]] = field(init=False, repr=False, compare=False)
     """What is shown for each gap that there was; sizes that differ little have mostly the same ones."""
+    shown: dict[bytes, str] = field(init=False, repr=False, compare=False)
+    """What is shown of each choice of lines none of which is cut; two in five sizes have the same one."""
 
     def __post_init__(self) -> None:
         sizes = list(map(len, self.lines))
@@ -170,6 +172,7 @@ class LinePlan:
         object.__setattr__(self, "longest", max(sizes, default=-1))
         object.__setattr__(self, "counted", counted)
         object.__setattr__(self, "gaps", {})
+        object.__setattr__(self, "shown", {})
 
     def render(self, max_chars: int) -> str:
         """Return the most important lines in about this many characters; never more than the whole text."""
@@ -177,8 +180,21 @@ class LinePlan:
         beside = max_chars - self.ends[-1] + self.longest + 1
         longest = max(SHORTEST_CUT, max_chars // LINE_SHARE, beside)
         brief = max(BRIEF_CHARS, max_chars // BRIEF_SHARE, beside)
-        names = {place for place in self.brief if is_worth_cutting(self.sizes[place], longest)}
         kept = self._choose(max_chars, longest, brief)
+        if self.longest > longest:
+            return self._join(kept, longest, brief)
+        choice = bytes(kept)
+        if choice not in self.shown:
+            self.shown[choice] = self._join(kept, longest, brief)
+        return self.shown[choice]
+
+    def best(self) -> str:
+        """Return the most important line alone."""
+        return next((self.lines[place] for place in self.order if self.bare[place]), "")
+
+    def _join(self, kept: bytearray, longest: int, brief: int) -> str:
+        """Return the lines that are kept, cut to these sizes, and what is shown for the gaps between."""
+        least = _least_cut(longest) if self.cut is cut_line else -1
         shown: list[str] = []
         at, end = 0, len(self.lines)
         while at < end:
@@ -188,7 +204,7 @@ class LinePlan:
                 lines = self.lines[at:stop]
                 if self.longest > longest:
                     lines = [
-                        cut_name(line, brief) if place in names else self.cut(line, longest)
+                        line if self.sizes[place] <= least else self._cut(place, longest, brief)
                         for place, line in enumerate(lines, at)
                     ]
                 shown += lines
@@ -200,9 +216,10 @@ class LinePlan:
             at = stop
         return "\n".join(shown)
 
-    def best(self) -> str:
-        """Return the most important line alone."""
-        return next((self.lines[place] for place in self.order if self.bare[place]), "")
+    def _cut(self, place: int, longest: int, brief: int) -> str:
+        """Return a line cut to its size."""
+        is_name = place in self.brief and is_worth_cutting(self.sizes[place], longest)
+        return cut_name(self.lines[place], brief) if is_name else self.cut(self.lines[place], longest)
 
     def _choose(self, max_chars: int, longest: int, brief: int) -> bytearray:
         """Return for each line whether it is kept, with a 1 before the first and behind the last line."""

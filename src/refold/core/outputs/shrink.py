@@ -99,6 +99,8 @@ class OutputPlan:
         if self.frame > max_chars // FRAME_SHARE:
             return self._render_lean(max_chars)
         content = self._show_content(max_chars - self.frame)
+        if not self.frame and len(content) == 1:  # mostly; what is known is not copied
+            return content[0] + "\n" * (self.pieces[0].text.endswith("\n") and not content[0].endswith("\n"))
         shown: list[str] = []
         for place, piece in enumerate(self.pieces):
             part = content.get(place, piece.text)

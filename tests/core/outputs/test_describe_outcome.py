@@ -11,10 +11,12 @@ from refold import Opaque, Text, ToolResult
 from refold.core.outputs.outcome import ActionOutcome, cut_result, read_outcome, read_result
 from refold.core.outputs.shrink import shrink_output
 from refold.core.outputs.trouble import (
+    FAILED_TEST,
     PASSED_TEST,
     STRONG,
     TEST_SUMMARY,
     WEAK,
+    find_failed_tests,
     find_passed,
     find_warnings,
     is_failure,
@@ -606,6 +608,40 @@ class TestLinesOfTrouble:
     def test_no_test_that_passed_is_passed_over(self, line):
         assert PASSED_TEST.match(line)
         assert find_passed([line]) == [0]
+
+    @pytest.mark.parametrize(
+        "line",
+        [
+            *("FAILED a.py::test - boom", "XPASS a.py::test", "ERROR: boom", "____ test_x ____"),
+            *(
+                "  --- FAIL: TestA (0.1s)",
+                " FAIL src/a.test.ts",
+                "● adds",
+                "  ✕ adds",
+                "✖ adds",
+                "✗ a",
+                "× a",
+            ),
+            *("✘ a", "test a::b ... FAILED", "---- a::b stdout ----", "  1) adds", "test_a (x.Y) ... failed"),
+            *(
+                "a.py::test TIMEOUT",
+                "  Failed Adds [12 ms]",
+                "Test Case '-[A b]' failed",
+                "[ERROR] A.adds:12",
+            ),
+            *("rspec ./a_spec.rb:3 # adds", "2) App\\Cart::adds", "Cart > adds() FAILED"),
+            *(
+                "1/6 Test  #1: mesh .......***Failed",
+                "[  FAILED  ] Codec.Empty",
+                "    FAIL [   0.008s] core a",
+            ),
+            *("not ok 1 - parse", "a.rs:3:4: FAILED:", "Failure (a.R:1:2): adds", "Error (a.R:1:2): adds"),
+            "00:03 +2 -1: adds [E]",
+        ],
+    )
+    def test_no_test_that_failed_is_passed_over(self, line):
+        assert FAILED_TEST.match(line)
+        assert find_failed_tests([line]) == [0]
 
     @pytest.mark.parametrize(
         ("text", "said"),

@@ -157,6 +157,8 @@ class ToolResult:
     @property
     def text(self) -> str:
         """The visible text of the result: text, the text of documents, and data as JSON."""
+        if len(self.content) == 1 and type(self.content[0]) is Text:
+            return self.content[0].text
         return "\n".join([text for part in self.content for text in find_texts(part)])
 
 
@@ -274,10 +276,10 @@ def replace_parts(message: Message, parts: tuple[Part, ...]) -> Message:
 
 def find_texts(part: Part) -> tuple[str, ...]:
     """Return the texts of a part that may be shortened; those of a tool result as one, data as JSON."""
-    texts: list[Any] = []
     if isinstance(part, Text | ToolResult | Document):
-        texts = [] if part.text is None else [part.text]
-    elif isinstance(part, Opaque):
+        return () if part.text is None else (part.text,)
+    texts: list[Any] = []
+    if isinstance(part, Opaque):
         map_words(part, texts.append)
     return tuple(text if isinstance(text, str) else json_text(text) for text in texts)
 

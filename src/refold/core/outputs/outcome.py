@@ -22,10 +22,10 @@ from refold.core.outputs.rank_runs import RECORD, drop_clock, rank_failed
 from refold.core.outputs.trouble import (
     ASSERTION,
     COMMIT,
-    FAILED_TEST,
     HARMLESS,
     TEST_SUMMARY,
     drop_passed,
+    find_failed_tests,
     find_failures,
     find_traces,
     find_usual_warnings,
@@ -360,7 +360,7 @@ def _describe_tests(lines: Sequence[str], room: int) -> str:
     # Of several runs one may have failed that is not among the last.
     counts = bad if bad and bad[-1] not in counts[-2:] else counts
     ends = [_ZERO.sub("", _MARKS.sub("", line)) for line in counts]
-    named = [at for at, line in enumerate(lines) if FAILED_TEST.match(line) and not TEST_SUMMARY.match(line)]
+    named = [at for at in find_failed_tests(lines) if not TEST_SUMMARY.match(lines[at])]
     failed = next((lines[place].strip(" _=") for place in rank_failed(named, lines)), "")
     summary = ", ".join(dict.fromkeys(ends[-2:]))
     if len(summary) + len(failed) > room - 2:

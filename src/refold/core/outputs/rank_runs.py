@@ -14,10 +14,10 @@ from typing import Final
 from refold.core.outputs.line_plan import Describe, LazyPlaces, LinePlan, end_places, has_share, mix_places
 from refold.core.outputs.trouble import (
     ASSERTION,
-    FAILED_TEST,
     LISTED,
     TEST_SUMMARY,
     Trace,
+    find_failed_tests,
     find_failures,
     find_passed,
     find_traces,
@@ -48,7 +48,6 @@ _HINT: Final = read_pattern(__package__, "hint")
 _LEVELS: Final = ("DEBUG", "INFO", "WARN", "WARNING", "ERROR", "TRACE", "FATAL", "CRITICAL")
 TIMED_LINE: Final = read_pattern(__package__, "timed_line")
 _LOG_LINE: Final = re.compile(rf"{TIMED_LINE.pattern}|.{{0,80}}\b(?:{'|'.join(_LEVELS)})\b")
-_LOGGED_LINE: Final = re.compile(rf"{TIMED_LINE.pattern}|{FAILED_TEST.pattern}")
 _CLOCK: Final = read_pattern(__package__, "clock")
 CLOCK_LINES: Final = 150
 """Lines by which a runner's clock is recognised."""
@@ -63,9 +62,12 @@ _DIAGNOSIS: Final = read_pattern(__package__, "diagnosis")
 
 def is_log(lines: Sequence[str]) -> bool:
     """True if a third of the lines begin with a time or name a level."""
-    text = "\n".join(lines)
-    log_line = _LOG_LINE if any(level in text for level in _LEVELS) else TIMED_LINE
-    return has_share(lines, log_line.match, 1, 3)
+    return has_share(lines, _choose_log_line("\n".join(lines)).match, 1, 3)
+
+
+def _choose_log_line(text: str) -> re.Pattern[str]:
+    """Return what the lines of a log in this text match; most texts name no level, which is faster."""
+    return _LOG_LINE if any(level in text for level in _LEVELS) else TIMED_LINE
 
 
 def drop_clock(lines: Sequence[str]) -> Sequence[str]:
@@ -105,11 +107,18 @@ def find_run(text: str) -> range:
     """Return the lines of the longest log or test run among somebody's words; none if it is short."""
     lines = [plain_line(line) for line in text.split("\n")] if text.count("\n") >= LEAST_RUN - 1 else []
 
+    # Of a log a third of the lines are logged, and of tests half passed: mostly the whole text has fewer.
+    logged = sum(map(bool, map(_choose_log_line("\n".join(lines)).match, lines)))
+    if logged * 3 < LEAST_RUN and not is_test_run(lines) and len(find_passed(lines)) * 2 < LEAST_RUN:
+        return range(0)
+
     def is_logged(line: str) -> bool:
         is_level = line[:1].isspace() or line.lstrip("[").startswith(_LEVELS)
-        return is_level or _LOGGED_LINE.match(line) is not None
+        return is_level or TIMED_LINE.match(line) is not None
 
     rest = ["" if line and is_logged(line) else line for line in lines]
+    for place in find_failed_tests(rest):
+        rest[place] = ""
     shown = {*find_passed(rest), *find_failures(rest)}
     printed = [place in shown or len(line) > len(rest[place]) for place, line in enumerate(lines)]
     stretches = [list(places) for is_one, places in groupby(range(len(lines)), printed.__getitem__) if is_one]
@@ -242,7 +251,7 @@ def rank_tests(lines: Sequence[str]) -> LinePlan:
     summaries = [place for place in every if TEST_SUMMARY.match(plain[place])]
     # The packages that passed come last.
     summaries = [place for place in summaries if not passed[place]] or summaries
-    failed = rank_failed([at for at in every if not passed[at] and FAILED_TEST.match(plain[at])], plain)
+    failed = rank_failed([at for at in find_failed_tests(plain) if not passed[at]], plain)
     traces = find_traces(plain)
     usual = _find_usual(plain)
     first_time = find_first(plain)  # one reason may stand below each of many tests

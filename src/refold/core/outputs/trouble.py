@@ -230,6 +230,10 @@ _PASSED_PARTS: Final = (
     *(" ... ", "PASS", "SKIP", "=== ", "%]", "✓ ", "✔ ", "√ ", "◇ ", "Passed ", "Test Case"),
     *("ok ", "ok\t", " OK ]", " RUN ", "Start ", "no test files"),
 )
+_FAILED_PARTS: Final = (
+    *("FAIL", "ERROR", "XPASS", "____", "● ", "✕ ", "✖ ", "✗ ", "× ", "✘ ", "failed", "Failed ", "TIMEOUT"),
+    *(" stdout ----", ") ", "rspec ", "***", "not ok ", "Failure (", "Error (", " [E]"),
+)
 ASSERTION: Final = read_pattern(__package__, "assertion")
 """A line that says what an assertion found."""
 
@@ -240,6 +244,11 @@ def find_passed(lines: Sequence[str]) -> list[int]:
     places = {place for place, line in enumerate(lines) if line.startswith((".", "s", "x"))}
     places.update(_find_parts(lines, _PASSED_PARTS))
     return sorted(place for place in places if PASSED_TEST.match(lines[place]))
+
+
+def find_failed_tests(lines: Sequence[str]) -> list[int]:
+    """Return the places of plain lines that name a test that failed."""
+    return [place for place in _find_parts(lines, _FAILED_PARTS) if FAILED_TEST.match(lines[place])]
 
 
 def drop_passed(lines: Sequence[str]) -> list[str]:

@@ -33,6 +33,7 @@ from refold.core.messages.message import (
     replace_texts,
 )
 from refold.core.messages.message_text import arguments_text, cuttable_text
+from refold.core.messages.quick_init import quick_replace
 from refold.core.messages.speakers import find_own_words, find_speaker
 from refold.core.messages.text_cutting import fit_text, middle_out
 from refold.core.messages.transcript import parse_arguments
@@ -240,7 +241,7 @@ def _name_in_part(part: Part, words: str) -> Part | None:
     """Return a part with these words in its first marker, or behind the dots at its end; None for no gap."""
     if isinstance(part, ToolResult):
         content = _name_in_parts(part.content, words)
-        return replace(part, content=content) if content else None
+        return quick_replace(part, content=content) if content else None
     texts = [cuttable_text(part)] if isinstance(part, ToolCall) else list(find_texts(part))
     for place, text in enumerate(texts):
         if f"{words}]" in text:

@@ -360,7 +360,7 @@ def replace_texts(part: Part, texts: Sequence[str]) -> Part:
         # A signature is that of the whole text; without it a text is taken too.
         stale = SIGNATURE_KEYS if text != part.text and part.extra else ()
         extra = {key: part.extra[key] for key in part.extra if key not in stale} if stale else part.extra
-        return replace(part, text=text, extra=extra)
+        return Text(text, extra) if type(part) is Text else replace(part, text=text, extra=extra)
     left = iter(texts)
 
     def read_words(old: Any) -> Any:

@@ -102,8 +102,8 @@ def link(messages: Sequence[Message]) -> Links:
                     calls[part.id] = [(index, place)]
                 links.unanswered[index, place] = part
                 is_of_program = "caller" in part.extra or part.name == "program"
-                program = Opaque("", {**part.extra, "id": part.id})
-                carried += [((index, place), program)] if is_of_program else []
+                program = Opaque("", {**part.extra, "id": part.id}) if is_of_program else None
+                carried += [((index, place), program)] if program else []
             elif type(part) is ToolResult:
                 waiting = calls.get(part.call_id)
                 if waiting:

@@ -226,16 +226,16 @@ class LinePlan:
         kept = bytearray(len(self.lines) + 2)
         kept[0] = kept[-1] = 1
         room, misses, any_kept = max_chars - MARKER_CHARS, 0, 0
-        sizes, bare, least_cut = self.sizes, self.bare, _least_cut(longest)
+        sizes, bare, named, least_cut = self.sizes, self.bare, self.brief, _least_cut(longest)
         for place in self.order:
             if not bare[place]:
                 continue
             # A line alone splits a gap in two; one that fills a gap saves its marker.
-            gaps = 1 - kept[place] - kept[place + 2]
-            limit = brief if place in self.brief else longest
-            cost = (limit if sizes[place] > least_cut else sizes[place]) + 1 + gaps * MARKER_CHARS
-            is_crumb = misses > 0 and gaps > 0 and bare[place] < CRUMB_CHARS and place not in self.brief
-            if (cost <= room and not is_crumb) or not any_kept:
+            gaps, size = 1 - kept[place] - kept[place + 2], sizes[place]
+            if size > least_cut:
+                size = brief if place in named else longest
+            is_crumb = misses > 0 < gaps and bare[place] < CRUMB_CHARS and place not in named
+            if ((cost := size + 1 + gaps * MARKER_CHARS) <= room and not is_crumb) or not any_kept:
                 kept[place + 1] = any_kept = 1
                 room -= cost
             else:

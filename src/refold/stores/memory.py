@@ -11,7 +11,6 @@ from threading import RLock
 from typing import Any
 
 from refold.core.log.entries import Entry, Kind, MessageEntry
-from refold.core.messages.quick_init import quick_replace
 from refold.errors import SessionNotFound, StoreError
 from refold.stores import (
     DEFAULT_SCOPE,
@@ -85,7 +84,7 @@ class _Session:
     def read(self, index: int) -> Entry:
         """Return an entry as it was stored."""
         entry = self.entries[index]
-        return quick_replace(entry) if isinstance(entry, MessageEntry) else entry
+        return entry.as_stored() if isinstance(entry, MessageEntry) else entry
 
 
 class MemoryStore:

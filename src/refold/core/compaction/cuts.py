@@ -77,7 +77,7 @@ def goes_on(message: Message, following: Message) -> bool:
 
 def is_reference(message: Message) -> bool:
     """True if a message stands for an item that the provider keeps."""
-    return any(type(part) is Opaque and part.kind == REFERENCE for part in message.parts)
+    return REFERENCE in [part.kind for part in message.parts if type(part) is Opaque]
 
 
 def is_only_thinking(message: Message) -> bool:

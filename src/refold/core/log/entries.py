@@ -122,17 +122,23 @@ class MessageEntry(Entry):
         about: str = _ABOUT.__get__(self)
         return about or _SUM_ALONE % _hash_body(self.body)
 
+    def as_stored(self) -> Entry:
+        """Return a plain entry; its JSON is written once for both of its texts."""
+        body: str = self.body
+        about: str = _ABOUT.__get__(self)
+        return quick_replace(self, body=body, about=about or _SUM_ALONE % _hash_body(body))
+
     def drop_json(self) -> None:
         """Keep the value alone."""
         _BODY.__set__(self, "")
 
     def __eq__(self, other: object) -> bool:
-        return quick_replace(self) == (quick_replace(other) if isinstance(other, MessageEntry) else other)
+        return self.as_stored() == (other.as_stored() if isinstance(other, MessageEntry) else other)
 
     __hash__ = Entry.__hash__
 
     def __reduce__(self) -> tuple[Any, ...]:  # copies are plain entries, which need no value
-        return quick_replace, (quick_replace(self),)
+        return quick_replace, (self.as_stored(),)
 
 
 _BODY: Final[Any] = Entry.__dict__["body"]

@@ -304,7 +304,7 @@ def _apply_fold(
     replacements: dict[Replacement, int] = {}
     for number, change in enumerate(fold.changes):
         for item, back in change.split():
-            for part in expand_items([item], undone):
+            for part in expand_items([item], undone) if undone else (item,):
                 if isinstance(part, MessageRange):
                     ranges.append((part.first, part.last, len(claims)))
                 else:

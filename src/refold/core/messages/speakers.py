@@ -112,9 +112,10 @@ def measure_talk(messages: Sequence[Message]) -> float:
     for message in messages:
         kinds = message.meta.get("kinds") if message.is_summary else None
         gone.update(kinds if isinstance(kinds, Mapping) else {})
-    observed = sum(map(is_observation, messages))
+    users = [message for message in messages if message.role == "user"]
+    observed = sum(map(is_observation, users))
     outputs = sum(1 for message in messages if message.results) + observed + gone["tool_result"]
-    people = sum(1 for message in messages if find_speaker(message) == "user")
+    people = sum(1 for message in users if find_speaker(message) == "user")
     # Where commands are no tool calls, most of the earlier messages in the user's role were their output.
     outputs, people = (outputs + gone["user"], people) if observed else (outputs, people + gone["user"])
     # Tools do the work where a fifth of the messages are their output.

@@ -484,6 +484,17 @@ def test_an_agent_with_a_recall_of_its_own_is_told_to_rename_ours():
     run(work)
 
 
+def test_a_tool_that_is_always_offered_is_no_question_to_the_session(monkeypatch):
+    async def work(provider):
+        asked = []
+        monkeypatch.setattr(refold.AsyncSession, "recall_tool", lambda *_, **options: asked.append(options))
+        await Talk(provider).turn("NOTOOL hi")
+        assert provider.requests[-1].tool_names == ["look", "recall"]
+        assert asked == []
+
+    run(work)
+
+
 def test_recall_once_something_is_folded():
     async def work(provider):
         plugin = RefoldPlugin(store="memory:", window=WINDOW, ask=Summariser(), recall="folded")

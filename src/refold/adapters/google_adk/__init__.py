@@ -279,8 +279,9 @@ class RefoldPlugin(Adapter[BaseLlm], BasePlugin):
             return False  # models refuse functions beside built-in tools, and beside a schema of the answer
         if self.recall_name in request.tools_dict:
             raise RefoldError(f"the agent has a tool {self.recall_name!r} of its own: pass recall_name=")
-        session = await self.sessions.aget(key)
-        return await session.recall_tool(when=when, name=self.recall_name) is not None
+        if when == "always":  # the session need not be asked, which every request would pay for
+            return True
+        return await (await self.sessions.aget(key)).recall_tool(when=when) is not None
 
     # -- one request ---------------------------------------------------------------------------------------
 

@@ -343,6 +343,18 @@ def test_between_calls_the_agent_has_its_own_model(open_agent):
     assert agent.model is model
 
 
+def test_only_what_may_hold_bytes_is_copied():
+    """Every turn writes all messages, and most thinking is text."""
+    thinking = {"reasoningContent": {"reasoningText": {"text": "Step 1.", "signature": "c2ln"}}}
+    redacted = {"reasoningContent": {"redactedContent": b"hidden"}}
+    plain, hidden = (
+        {"role": "assistant", "content": [each, {"text": "ok"}]} for each in (thinking, redacted)
+    )
+    [wire, copied] = BRIDGE.translate([plain, hidden]).items
+    assert wire["content"] is plain["content"]
+    assert copied["content"] == [{"reasoningContent": {"redactedContent": "aGlkZGVu"}}, {"text": "ok"}]
+
+
 def test_a_call_that_gemini_has_signed_is_sent_whole_or_not_at_all():
     signed = {"toolUse": {"toolUseId": "c", "name": "write", "input": {}, "reasoningSignature": "c2lnbmVk"}}
     history = [{"role": "user", "content": [{"text": "write ten files"}]}]

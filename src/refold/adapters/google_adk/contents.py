@@ -20,9 +20,9 @@ def to_wire(content: types.Content) -> list[Wire]:
     ADK makes all contents anew for every request, so that each of them is written for each request. One text
     alone is written by hand, which is ten times as fast.
     """
-    parts = content.parts
-    if parts and len(parts) == 1 and parts[0].model_fields_set == _TEXT and parts[0].text and content.role:
-        return [{"parts": [{"text": parts[0].text}], "role": content.role}]
+    parts, role = content.parts, content.role
+    if parts and len(parts) == 1 and role and parts[0].model_fields_set == _TEXT and (text := parts[0].text):
+        return [{"parts": [{"text": text}], "role": role}]
     return [_CONTENTS.to_python(content, mode="json", by_alias=True, exclude_none=True)]
 
 

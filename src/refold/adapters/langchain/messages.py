@@ -41,7 +41,8 @@ def to_wire(message: AnyMessage) -> tuple[Wire, ...]:
 
 
 def _write_user(message: AnyMessage) -> Wire:
-    return {"role": "user", "content": _write_content(message.content)}
+    content = message.content
+    return {"role": "user", "content": content if isinstance(content, str) else _write_content(content)}
 
 
 def _write_system(message: AnyMessage) -> Wire:
@@ -143,7 +144,11 @@ def _write_content(content: Any) -> Any:
     """
     if isinstance(content, str):
         return content
-    return [_write_block(block) for block in content if isinstance(block, str) or "cachePoint" not in block]
+    return [
+        block if isinstance(block, dict) and block.get("type") == "text" else _write_block(block)
+        for block in content
+        if isinstance(block, str) or "cachePoint" not in block
+    ]
 
 
 def _write_block(block: Any) -> Any:

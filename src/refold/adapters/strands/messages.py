@@ -93,12 +93,14 @@ def add_blocks(view: list[Native], added: list[Any]) -> list[Native]:
 
 
 def _to_wire(message: Native) -> list[dict[str, Any]]:
-    content = message["content"]
-    for block in content:
-        if not ("text" in block or "toolUse" in block or _is_plain_result(block)):  # it may hold bytes
-            content = _to_text(content)
-            break
-    if any(_SIGNATURE in block.get("toolUse", ()) for block in content):
+    content = given = message["content"]
+    is_signed = False
+    for block in given:
+        if "toolUse" in block:
+            is_signed = is_signed or _SIGNATURE in block["toolUse"]
+        elif content is given and "text" not in block and not _is_plain(block):  # it may hold bytes
+            content = _to_text(given)
+    if is_signed:
         content = [_rename(block, _SIGNATURE, _WIRE_SIGNATURE) for block in content]
     return [{"role": message["role"], "content": content}]
 
@@ -109,8 +111,10 @@ def _rename(block: dict[str, Any], old: str, new: str) -> dict[str, Any]:
     return {"toolUse": {new if key == old else key: call[key] for key in call}} if old in call else block
 
 
-def _is_plain_result(block: Mapping[str, Any]) -> bool:
-    """True for a tool's result without pictures and documents."""
+def _is_plain(block: Mapping[str, Any]) -> bool:
+    """True for thinking that is not redacted, and for a tool's result without pictures and documents."""
+    if "reasoningContent" in block:
+        return block["reasoningContent"].keys() == {"reasoningText"}
     content = block["toolResult"]["content"] if "toolResult" in block else [{}]
     return all("text" in inner or "json" in inner for inner in content)
 

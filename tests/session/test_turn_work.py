@@ -53,6 +53,18 @@ def test_a_report_without_passes_is_read_once():
     assert count_calls(lambda: session.observe(answer())) < 280  # 256; it was 2,000 with two readings
 
 
+def test_an_answer_that_is_said_is_read_once():
+    session = open_session()
+    for _ in range(2):  # the first time much is made that stays
+        session.say("hi")
+        session.prepare()
+        said = count_calls(lambda: session.observe(answer(), say=True))
+    session.prepare()
+    observed = count_calls(lambda: session.observe(answer()))
+    again = count_calls(lambda: session.say({"role": "assistant", "content": "hello"}))
+    assert said < observed + again  # by 9; two readings in two flows took 59 more
+
+
 @pytest.mark.parametrize("model", [None, "openai:gpt-4.1"])
 @pytest.mark.parametrize("store", ["memory:", "sqlite:"])
 def test_a_plain_turn_makes_few_calls(tmp_path, store, model):

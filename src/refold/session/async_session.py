@@ -30,7 +30,7 @@ from refold.session.steps.background import fold_in_background
 from refold.session.steps.export import export, import_from, keep_archive
 from refold.session.steps.install_fold import Attempt
 from refold.session.steps.load import read_log
-from refold.session.steps.observe import find_said, observe
+from refold.session.steps.observe import observe
 from refold.session.steps.prepare import prepare
 from refold.session.steps.recall import OfferedWhen, answer_recall, original, recall, recall_tool
 
@@ -161,11 +161,8 @@ class AsyncSession:
 
         say   also append the answer to the conversation, as it may be sent back
         """
-        observed = await self._run_without_store(observe(self.state, answer))
-        is_said = say and not observed.send_again and observed.fold is None
-        if is_said and (message := find_said(answer)) is not None:
-            await self.say(message, durable=False)
-        return cast("Observed", observed)
+        flow = operations.observe_and_say(self.state, answer) if say else observe(self.state, answer)
+        return cast("Observed", await self._run_without_store(flow))
 
     @check_arguments
     async def send(

@@ -23,13 +23,14 @@ from refold.core.messages.speakers import find_user_turns
 from refold.core.messages.unread import NATIVE, is_native
 from refold.core.models.prices import Spent
 from refold.core.summaries.native import find_twin
+from refold.core.tokens.responses import read_response
 from refold.core.tokens.units import parse_window
 from refold.errors import FormatError, RefoldError
 from refold.formats.shared import canonical
 from refold.policies import presets
 from refold.session.drivers import SessionFlow, StoreCall
 from refold.session.events import Unfolded
-from refold.session.results import CompactionSegment, FoldMade, Stats
+from refold.session.results import CompactionSegment, FoldMade, Observed, Stats
 from refold.session.state.block_makers import can_ask
 from refold.session.state.cached_prefix import conversation_price
 from refold.session.state.caller_history import copy_item
@@ -44,6 +45,7 @@ from refold.session.steps.fill_view import can_change_format, fill_view
 from refold.session.steps.load import load_at_head, read_log, reload_if_stale, retry_on_conflict
 from refold.session.steps.native.fold_blocks import REPEATED, fold_block
 from refold.session.steps.native.refused_blocks import drop_foreign_compactions
+from refold.session.steps.observe import find_said, observe
 from refold.session.steps.prepare import find_mends, repair_view
 from refold.session.steps.read_entries import fold_messages, read_block
 from refold.session.steps.recall import find_folds, find_removed, parse_handle
@@ -116,6 +118,16 @@ def say(
     number = yield from retry_on_conflict(state, act)
     yield from retry_on_conflict(state, lambda: fold_block(state))
     return f"#{number}"
+
+
+def observe_and_say(state: SessionState, answer: Any) -> SessionFlow[Observed]:
+    """Take in an answer and append its words, unless others come in their place; it is read once for both."""
+    response = read_response(answer)
+    observed = yield from observe(state, answer, response=response)
+    is_said = not observed.send_again and observed.fold is None
+    if is_said and (message := find_said(answer, response)) is not None:
+        yield from say(state, message, durable=False)
+    return observed
 
 
 def _check_key(key: str, *, durable: bool) -> None:

@@ -64,30 +64,30 @@ _OF_TOKENS: Final = re.compile(r"token|context|prompt|input")
 
 
 def observe(
-    state: SessionState, answer: Any, *, is_own: bool = False, request: SentRequest | None = None
+    state: SessionState,
+    answer: Any,
+    *,
+    is_own: bool = False,
+    request: SentRequest | None = None,
+    response: Response | None = None,
 ) -> SessionFlow[Observed]:
     """Take in a response or an error, and return whether to send the turn again.
 
     is_own    True if an error is surely about this request, and does not quote that of another one
     request   the request that was answered; without it the last one that it can be
+    response  the answer, if it was read already
     """
     if state.position.stale:
         yield from load(state)
     request = request and state.accounting.renew_request(request)
     overtaken = request is not None and request.overtaken  # to fold the view would help another branch
-    response = read_response(answer)
+    response = response or read_response(answer)
     if response.finish == "overflow" and response.usage is not None and not overtaken:
-        read = response.usage.input + response.usage.output
-        ended = _find_request(state, read)
-        # A report that leaves cached tokens out is no limit.
-        whole = read >= LEAST_SHARE * ended.expected
-        yield from _record_cost(state, response, response.usage, ended)
-        return (yield from _recover(state, OverflowInfo(None, read if whole else None, None), stated=False))
+        return (yield from _recover_ended(state, response, response.usage))
     refusal = None if overtaken or _has_answered(answer, response) else overflow(answer)
     if refusal is not None:
         sent = _find_request(state, refusal.requested).estimate
-        # What documents take that nobody can read, only the provider knows.
-        is_own = is_own or state.loaded.sums.guessed > 0
+        is_own = is_own or state.loaded.sums.guessed > 0  # of documents only the provider knows the tokens
         if not is_own and not learned_windows.agrees_with_request(refusal, sent):
             names = f"it names {refusal.requested or refusal.limit:,} tokens, {sent:,} were sent"
             return Observed(reason=f"no refusal of this request: {names}")
@@ -110,12 +110,21 @@ def observe(
     return observed if fold is None else _resume_paused(state, response, observed, fold)
 
 
-def find_said(answer: Any) -> Any:
+def _recover_ended(state: SessionState, response: Response, usage: Usage) -> SessionFlow[Observed]:
+    """Recover from an answer that ended where the window does, as from a refusal."""
+    read = usage.input + usage.output
+    ended = _find_request(state, read)
+    # A report that leaves cached tokens out is no limit.
+    whole = read >= LEAST_SHARE * ended.expected
+    yield from _record_cost(state, response, usage, ended)
+    return (yield from _recover(state, OverflowInfo(None, read if whole else None, None), stated=False))
+
+
+def find_said(answer: Any, response: Response) -> Any:
     """Return what an answer says, in the shape that `say` takes; None where it says nothing.
 
     A response that nobody can read is no empty one: its words would be lost without a warning.
     """
-    response = read_response(answer)
     is_error = isinstance(answer, BaseException) or (isinstance(answer, Mapping) and "error" in answer)
     if answer is not None and response == Response() and not is_error:
         warn_caller("no answer was found in the response: append it with say(...)")

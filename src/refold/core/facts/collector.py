@@ -374,8 +374,6 @@ def _find_value_name(before: str, sign: str) -> str:
     ('date of birth', '')
     """
     before = before.rstrip(" -*•`\"'")
-    if not before.removesuffix("\n")[-1:].replace("_", "a").isalnum():
-        return ""
     far, *near = before.rsplit(None, 6)  # a name has six words at most: nothing before them is read
     phrase = _PHRASE_END.search(before[len(far) if len(near) == 6 else 0 :])
     words = phrase[0].split() if phrase else []

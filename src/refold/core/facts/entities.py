@@ -99,10 +99,7 @@ def entity_kind(name: str) -> str:
 
 
 class _NamesByRun(dict[str, tuple[Entity, ...]]):
-    """The names in what stands between two spaces, by its text, each found once.
-
-    Agents repeat the same words turn after turn, so most lookups hit, and of those no Python code runs.
-    """
+    """The names in what stands between two spaces. Agents repeat it: most lookups hit and run no Python."""
 
     def __missing__(self, run: str) -> tuple[Entity, ...]:
         """Find the names in a run."""
@@ -110,11 +107,9 @@ class _NamesByRun(dict[str, tuple[Entity, ...]]):
         # A plain word in one case is no name; this is what most words of a text are.
         is_plain = word.isalpha() and (word.islower() or word.istitle())
         names = () if is_plain else tuple(chain.from_iterable(map(_read_word, _TOKEN.findall(run))))
-        if len(run) <= _LONGEST_RUN:
-            if len(self) >= MOST_RUNS:
-                self.clear()
-            self[run] = names
-        return names
+        if len(self) >= MOST_RUNS:
+            self.clear()
+        return self.setdefault(run, names) if len(run) <= _LONGEST_RUN else names
 
 
 _NAMES: Final = _NamesByRun()

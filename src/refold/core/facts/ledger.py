@@ -229,10 +229,6 @@ def _read_row(row: Any, found: Findings) -> Fact | None:
         return Fact.from_json(row)
 
 
-def _plain(text: str) -> str:
-    return " ".join(split_names(text)) or text
-
-
 @dataclass(frozen=True, slots=True)
 class Ledger:
     """Facts, each once, in the order of the messages that said them last."""
@@ -333,7 +329,8 @@ def _find_item_id(fact: Fact | None) -> str:
 
 def _find_item_names(fact: Fact) -> tuple[str, ...]:
     """Return the names of an item of a plan: its id, if it has one, and its words."""
-    return tuple(filter(None, (_find_item_id(fact), _plain(_ITEM_ID.sub("", fact.text)))))
+    text = _ITEM_ID.sub("", fact.text)
+    return tuple(filter(None, (_find_item_id(fact), " ".join(split_names(text)) or text)))
 
 
 def rank_value(fact: Fact, newest: int) -> float:

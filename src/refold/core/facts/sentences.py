@@ -133,12 +133,11 @@ def _goes_on(text: str, following: str) -> bool:
 
 def find_possible_decisions(text: str) -> list[str]:
     """Find the sentences of a text that may be decisions or promises."""
-    anchors = _find_anchors(text, read_patterns("facts")["decision_anchors"])
-    if not anchors:
+    anchors = read_patterns("facts")["decision_anchors"]
+    if not _find_anchors(text, anchors):
         return []
     lines = join_wrapped_lines(text)
-    if lines is not text:  # words that were apart may stand side by side
-        anchors = _find_anchors(lines, read_patterns("facts")["decision_anchors"])
+    anchors = _find_anchors(lines, anchors)
     near = [line for line in lines.split("\n") if _find_anchors(line, anchors)]
     return [each for line in near for each in _split_lines(line) if _find_anchors(each, anchors)]
 

@@ -92,9 +92,8 @@ def assigned_name(sentence: str) -> str:
 def split_words(sentence: str) -> list[str]:
     """Split a sentence into words, in small letters."""
     low = sentence.lower().replace("’", "'")
-    if not low.isascii() or _ODD_APOSTROPHE.search(low):
-        return _WORD.findall(low)
-    return low.encode().translate(_WORDS).decode().split()
+    is_plain = low.isascii() and not _ODD_APOSTROPHE.search(low)
+    return low.encode().translate(_WORDS).decode().split() if is_plain else _WORD.findall(low)
 
 
 def split_names(text: str) -> list[str]:

@@ -231,6 +231,15 @@ def test_a_cache_mark_that_a_caller_put_into_a_copy_is_not_sent_again(number):
     assert "cache_control" not in session.prepare(messages).messages[changed]
 
 
+def test_copies_that_were_made_for_somebody_else_are_chosen_anew():
+    session, messages, ready = send_folded()
+    made = [at for at, place in enumerate(ready.places) if place is None]
+    session.view()
+    ready.messages[made[40]]["content"] = "changed by the caller"
+    messages.append({"role": "user", "content": "and now?"})
+    assert session.prepare(messages).messages[made[40]]["content"] != "changed by the caller"
+
+
 @pytest.mark.parametrize(("at", "turns"), [(-3, 1), (5, 8)])
 def test_a_change_in_a_view_that_a_caller_continues_begins_a_branch(at, turns):
     """Near its end at once, further back when its stretch is compared."""

@@ -36,6 +36,69 @@ class SentView:
 
 
 @dataclass(slots=True)
+class SentCopies:
+    """Copies of a view, and what was sent for each of its messages: the copy, or the caller's own object."""
+
+    copies: list[Any] = field(default_factory=list)
+    """Made again if a caller changed one."""
+    source: list[Any] | None = None
+    """The list of the view of which they are copies; while a view has the same one, it has only grown."""
+    chosen: list[Any] | None = None
+    """The same, with the caller's own objects where it has a message; None if it has other objects now."""
+    made: list[int] = field(default_factory=list)
+    """The places of those that are copies, because a fold made them."""
+
+    def update(self, items: list[Any], stretch: tuple[int, int]) -> list[Any]:
+        """Return copies of these messages: those that were sent before, as far as nobody has changed them.
+
+        stretch   the older ones that are compared this time
+        """
+        copies = self.copies
+        replaced = self._find_replaced(items, stretch)
+        if len(copies) > len(items) or replaced:
+            copies = copies[: len(items)]
+        if self.source is not items or replaced:
+            self.forget_choice()
+        for at in replaced:
+            copies[at] = copy_item(items[at])
+        copies += [copy_item(item) for item in items[len(copies) :]]
+        self.copies, self.source = copies, items
+        return copies.copy()
+
+    def _find_replaced(self, items: list[Any], stretch: tuple[int, int]) -> set[int]:
+        """Return the places of copies that are no longer what the view has, or that a caller has changed."""
+        copies, replaced = self.copies, set[int]()
+        last = min(len(copies), len(items))
+        for first, end in ((0, FIRST_COPIES), stretch, (max(0, last - NEWEST_COPIES), last)):
+            if copies[first : min(end, last)] != items[first : min(end, last)]:
+                replaced.update(at for at in range(first, min(end, last)) if copies[at] != items[at])
+        if self.source is not None and self.source is not items:  # such as a cache mark that has moved
+            moved = compress(range(last), map(is_not, self.source, items))
+            replaced.update(at for at in moved if copies[at] != items[at])
+        return replaced
+
+    def choose(self, places: Sequence[int | None], messages: Sequence[Any]) -> list[Any]:
+        """Return the copies with the caller's own objects in the place of those that it has itself.
+
+        What was chosen for the last list is kept while the view and the caller's objects have only grown.
+
+        places   where each message stands in the caller's list
+        """
+        if self.chosen is None:
+            self.chosen, self.made = [], []
+        first = len(self.chosen)
+        new = places[first:]
+        pairs = zip(self.copies[first:], new, strict=True)
+        self.chosen += [copy if place is None else messages[place] for copy, place in pairs]
+        self.made += [at for at, place in enumerate(new, first) if place is None]
+        return self.chosen.copy()
+
+    def forget_choice(self) -> None:
+        """Choose anew the next time."""
+        self.chosen = None
+
+
+@dataclass(slots=True)
 class CallerHistory:
     """The lists that the caller may send back."""
 
@@ -52,16 +115,8 @@ class CallerHistory:
     """The views that were sent last, by the names of their folds."""
     resumed_view: SentView | None = None
     """A caller's list that continued an earlier view, with all messages said by then."""
-    sent_copies: list[Any] = field(default_factory=list)
-    """The copies that were sent last; made again if a caller changed one."""
-    copied: list[Any] | None = None
-    """The list of the view of which they are copies."""
-    chosen: list[Any] = field(default_factory=list)
-    """These copies, with the caller's own objects in the place of those that it has itself."""
-    made: list[int] = field(default_factory=list)
-    """The places of those that are copies, because a fold made them."""
-    chosen_of: list[Any] | None = None
-    """The list of the view for which they were chosen; None if the caller has other objects now."""
+    sent_copies: SentCopies = field(default_factory=SentCopies)
+    """The copies that were sent last."""
     handed_view: list[ViewItem | None] | None = field(default_factory=list)
     """What each message of the list is that was handed in last; None if it has all messages as said."""
     has_whole_view: bool = False
@@ -86,48 +141,10 @@ class CallerHistory:
         self.sent_views[folds] = _extend_sent(before, position, loaded)
         while len(self.sent_views) > MAX_SENT_VIEWS:
             del self.sent_views[next(iter(self.sent_views))]
-        items, copies = loaded.items, [] if new_copies else self.sent_copies
-        replaced = self._find_replaced(copies, items)
-        if len(copies) > len(items) or replaced:
-            copies, self.chosen_of = copies[: len(items)], None
-        for at in replaced:
-            copies[at] = copy_item(items[at])
-        copies += [copy_item(item) for item in items[len(copies) :]]
-        self.sent_copies, self.copied = copies, items
-        return copies.copy()
-
-    def _find_replaced(self, copies: list[Any], items: list[Any]) -> list[int]:
-        """Return the places of copies that are no longer what the view has, or that a caller has changed."""
-        last = min(len(copies), len(items))
-        if not last or self.copied is None:
-            return []
-        newest = max(0, last - NEWEST_COPIES)
-        stretch = self.next_stretch("copies", NEWEST_COPIES, newest)
-        replaced: set[int] = set()
-        for first, end in ((0, min(FIRST_COPIES, newest)), stretch, (newest, last)):
-            if copies[first:end] != items[first:end]:
-                replaced.update(at for at in range(first, end) if copies[at] != items[at])
-        if self.copied is not items:  # such as a cache mark that has moved
-            moved = compress(range(last), map(is_not, self.copied, items))
-            replaced.update(at for at in moved if copies[at] != items[at])
-        return [*replaced]
-
-    def choose(
-        self, copies: list[Any], places: Sequence[int | None], messages: Sequence[Any], loaded: LoadedView
-    ) -> list[Any]:
-        """Return the copies that are sent, with the caller's own objects where it has a message itself.
-
-        What was chosen for the last list is kept while the view and the caller's objects have only grown.
-        """
-        if self.chosen_of is not loaded.items:
-            self.chosen, self.made = [], []
-        first = len(self.chosen)
-        new = places[first:]
-        pairs = zip(copies[first:], new, strict=True)
-        self.chosen += [copy if place is None else messages[place] for copy, place in pairs]
-        self.made += [at for at, place in enumerate(new, first) if place is None]
-        self.chosen_of = loaded.items
-        return self.chosen.copy()
+        if new_copies:
+            self.sent_copies = SentCopies()
+        newest = max(0, len(loaded.items) - NEWEST_COPIES)
+        return self.sent_copies.update(loaded.items, self.next_stretch("copies", NEWEST_COPIES, newest))
 
     def continues_view(self, loaded: LoadedView) -> bool:
         """True if the list that was handed in last is the view, word for word."""
@@ -157,7 +174,7 @@ class CallerHistory:
         same      True if the known ones are the objects that are held already
         """
         if not (same and as_said):
-            self.chosen_of = None
+            self.sent_copies.forget_choice()
         are_new = as_said and known > 0 and self.last_object is not messages[start + known - 1]
         if not same or len(self.caller_objects) != known:
             self.caller_objects, known = [], 0

@@ -146,7 +146,7 @@ def _choose_list(
             None if place is None or loaded.changes_bound(at, messages[place]) else place
             for at, place in enumerate(places)
         ]
-    sent = state.caller.choose(copies, places, messages, loaded)
+    sent = state.caller.sent_copies.choose(places, messages)
     if not is_plain:
         own = enumerate(sent)  # the type is looked at first, because that costs no call
         for at in [at for at, one in own if (type(one) is dict or isinstance(one, dict)) and PRIVATE in one]:
@@ -159,7 +159,7 @@ def _move_marks(
     state: SessionState, messages: Sequence[Any], sent: list[Any], places: Sequence[int | None]
 ) -> None:
     """Leave the cache marks of the caller's list alone in what is sent: a provider takes only few."""
-    state.loaded.drop_marks(sent, places, state.caller.made[-NEWEST_COPIES:])
+    state.loaded.drop_marks(sent, places, state.caller.sent_copies.made[-NEWEST_COPIES:])
     if messages and places[-1:] == [None]:  # what has changed is still the end of what is to be cached
         for mark in split_cache_marks(messages[-1])[1][-1:]:
             sent[-1] = put_cache_mark(sent[-1], mark)

@@ -20,11 +20,13 @@ _OWN: Final = "agent_framework"
 
 def to_wire(message: Message) -> list[Wire]:
     """Return the items of one message: one for what was said and called, one for each tool result."""
-    role, results = str(message.role), []
+    role, contents, results = str(message.role), message.contents, []
+    if len(contents) == 1 and contents[0].type == "text":  # most are; a long history has many
+        return [{"role": role if role != "tool" else "user", "content": contents[0].text or ""}]
     blocks: list[Wire] = []
     calls: list[Wire] = []
     silent = _SILENT - {"text_reasoning"} if _must_keep_reasoning(message) else _SILENT
-    for content in message.contents:
+    for content in contents:
         if content.type == "text":
             blocks.append({"type": "text", "text": content.text or ""})
         elif content.type == "function_call":

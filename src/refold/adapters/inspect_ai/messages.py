@@ -48,14 +48,14 @@ def _write_assistant(message: ChatMessageAssistant) -> Wire:
     content, written, blocks = message.content, message.content, []
     if not isinstance(content, str):
         blocks = [block for block in content if block.type == "reasoning"]
-        called = message.tool_calls or any(block.type == "tool_use" for block in content)
+        called = blocks and (message.tool_calls or "tool_use" in [block.type for block in content])
         if called and any(is_reasoning_item(block.signature) for block in blocks):
             written, blocks = [_write_block(block, whole=True) for block in content], []
         else:
             written = _write_content([block for block in content if block.type != "reasoning"])
     item: Wire = {"role": "assistant", "content": written}
     if blocks:
-        item["reasoning_content"] = "\n".join(block.reasoning for block in blocks)
+        item["reasoning_content"] = "\n".join([block.reasoning for block in blocks])
     if message.tool_calls:
         item["tool_calls"] = [_write_call(call) for call in message.tool_calls]
     return item
@@ -65,8 +65,10 @@ def _write_content(content: Any) -> Any:
     """Return one text as it is, and anything else as blocks."""
     if isinstance(content, str):
         return content
-    if len(content) <= 1 and all(block.type == "text" for block in content):
-        return content[0].text if content else ""
+    if not content:
+        return ""
+    if len(content) == 1 and content[0].type == "text":
+        return content[0].text
     return [_write_block(block) for block in content]
 
 

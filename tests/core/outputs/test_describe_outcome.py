@@ -40,6 +40,21 @@ ORDER = "status cancelled, order_id W1, cards c1, c2, at x 1"
 
 class TestOutcome:
     @pytest.mark.parametrize(
+        ("first", "found"),
+        [
+            ("added 57 packages, and audited 58 packages in 3s", "found 0 vulnerabilities"),
+            ("up to date, audited 1204 packages in 2s", "6 vulnerabilities (2 moderate, 4 high)"),
+            ("removed 1 package, and audited 9 packages in 1s", "1 vulnerability (1 low)"),
+        ],
+    )
+    def test_npm_is_told_by_what_came_out_and_not_by_what_it_advises(self, first, found):
+        advice = "To address all issues, run:\n  npm audit fix --force\n\nRun `npm audit` for details."
+        funding = "7 packages are looking for funding\n  run `npm fund` for details"
+        text = f"\n{first}\n\n{funding}\n\n{found}\n\n{advice}\n"
+        assert read_outcome(text).line == f"{first}; {found}"
+        assert read_outcome(funding).line == "7 packages are looking for funding; run `npm fund` for details"
+
+    @pytest.mark.parametrize(
         ("text", "trouble"),
         [
             ("start\nWarning: backup failed, 3 files lost\nbye", "Warning: backup failed, 3 files lost"),

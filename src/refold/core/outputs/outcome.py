@@ -59,6 +59,7 @@ _FIELD: Final = re.compile(r"([A-Za-z][\w -]{0,40}): {1,20}(\S.*)")
 _WRAPPED: Final = ('"stdout"', '"output"', '"type"')
 SHORT_RESULT: Final = 40
 """Characters of a result in which no row of a table has room, and an id tells more than that it went well."""
+_ADVICE: Final = read_pattern(__package__, "advice")
 _NO_RESULT: Final = re.compile(r"\A(?:ok|success) true, |\A\d{1,9} lines: ")
 """Beginnings that tell less than what stands behind them."""
 _NAME: Final = re.compile(r"\w{1,60}")
@@ -184,6 +185,7 @@ def _read_printed(text: str, action: str, *, failed: bool) -> _Printed:
     lines = [plain_line(line).rstrip() for line in content.split("\n") if line.strip()]
     usual = find_usual_warnings(lines)
     lines = [line for place, line in enumerate(lines) if place not in usual] or lines
+    lines = [line for line in lines if not _ADVICE.match(line)] or lines
     is_bad = failed or is_error or tells_failure(pieces) or code not in {"", "0"}
     ends = [*lines[:FIRST_LINES], *lines[FIRST_LINES:][-LAST_LINES:]]
     # What a CI runner does behind a test run hides its end.

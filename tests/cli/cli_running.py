@@ -7,6 +7,7 @@ import json
 import os
 import pty
 import re
+import select
 import struct
 import subprocess
 import sys
@@ -111,13 +112,17 @@ def terminal(*args, env=None, columns=100, stdin=None, slow=False, answer=(b"", 
         start_new_session=True,
     )
     os.close(slave)
-    shown, (typed, question) = b"", answer
+    shown, (typed, question), has_typed = b"", answer, False
     with contextlib.suppress(OSError):  # the other side closed it
-        while block := os.read(master, 1 << 16):
-            shown += block
-            if typed and question in shown:
+        while True:
+            # Python sees a Ctrl-C that comes right before it reads only when it has read: people type it again.
+            has_block = bool(select.select([master], [], [], 5)[0])
+            if has_block and not (block := os.read(master, 1 << 16)):
+                break
+            shown += block if has_block else b""
+            if typed and question in shown and (not has_typed or (typed == b"\x03" and not has_block)):
                 os.write(master, typed)
-                typed = b""
+                has_typed = True
     os.close(master)
     text = shown.decode().replace("\r\n", "\n")
     return Done(program.wait(300), text if slow else _TICKS.sub("", text))

@@ -54,17 +54,19 @@ def test_two_lines_say_where_and_how(tmp_path, upstream):
         assert (process.returncode, out, err) == (0, "", "")
 
 
-def test_a_gateway_for_other_machines_says_how_they_reach_it(tmp_path):
-    options = ("--host", "0.0.0.0", "--port", "0")
-    with serving(tmp_path, *options, REFOLD_SERVE_TOKEN="t" * 16) as process:
+@pytest.mark.parametrize(("host", "local"), [("0.0.0.0", "127.0.0.1"), ("::", "[::1]")])
+def test_a_gateway_for_other_machines_says_how_they_reach_it(tmp_path, host, local):
+    token = "t" * 16
+    with serving(tmp_path, "--host", host, "--port", "0", REFOLD_SERVE_TOKEN=token) as process:
         line = process.stdout.readline()
-    address = address_in(line)
-    assert address.startswith("http://127.0.0.1:")
+        address = address_in(line)
+        with urllib.request.urlopen(f"{address}/healthz", timeout=LIMIT) as reply:
+            assert reply.status == 200
+    assert address.startswith(f"http://{local}:")
     assert f"ANTHROPIC_BASE_URL={address} claude" in line
-    assert "0.0.0.0" not in line
-    *_, elsewhere, token = line.strip().split(" | ")
-    assert elsewhere == "from other machines: this machine's name in place of 127.0.0.1"
-    assert token == "each request sends REFOLD_SERVE_TOKEN in the header x-refold-token"
+    *_, elsewhere, sends = line.strip().split(" | ")
+    assert elsewhere == f"from other machines: this machine's name in place of {local}"
+    assert sends == "each request sends REFOLD_SERVE_TOKEN in the header x-refold-token"
 
 
 @pytest.mark.parametrize("store", ["sqlite:{}/nowhere/x.db", "sqlite:{}/junk.db"])

@@ -173,29 +173,6 @@ def prepare_and_count(session, messages, count):
     return found[0], made
 
 
-@pytest.mark.parametrize("count", [count_calls, count_lines])
-@pytest.mark.parametrize("continues", ["list", "view"])
-def test_a_turn_takes_as_many_steps_however_many_messages_a_fold_has_shortened(continues, count):
-    made = []
-    for turns in (50, 200):
-        never = refold.presets.get("refold", trigger_tokens=None)
-        session = refold.open("turn", store="memory:", window="9M", policy=never, now=lambda: 0.0)
-        messages = [
-            message | ({"content": "a line of words\n" * 120} if message["role"] == "tool" else {})
-            for message in history(turns)
-        ]
-        session.prepare(messages)
-        session.compact(target=refold.count(messages) * 3 // 5)
-        ready = session.prepare(messages)
-        assert ready.places.count(None) > turns // 2
-        for _ in range(3):  # the first list that continues a view is compared with everything said
-            messages = ready.messages if continues == "view" else messages
-            messages.append({"role": "user", "content": "and now?"})
-            ready, steps = prepare_and_count(session, messages, count)
-        made.append(steps)
-    assert made[1] <= made[0] + 10
-
-
 def send_folded(turns=100):
     """Return a session behind a fold that has shortened many outputs, with its list and what it sent last."""
     never = refold.presets.get("refold", trigger_tokens=None)
@@ -207,6 +184,21 @@ def send_folded(turns=100):
     session.prepare(messages)
     session.compact(target=refold.count(messages) * 3 // 5)
     return session, messages, session.prepare(messages)
+
+
+@pytest.mark.parametrize("count", [count_calls, count_lines])
+@pytest.mark.parametrize("continues", ["list", "view"])
+def test_a_turn_takes_as_many_steps_however_many_messages_a_fold_has_shortened(continues, count):
+    made = []
+    for turns in (50, 200):
+        session, messages, ready = send_folded(turns)
+        assert ready.places.count(None) > turns // 2
+        for _ in range(3):  # the first list that continues a view is compared with everything said
+            messages = ready.messages if continues == "view" else messages
+            messages.append({"role": "user", "content": "and now?"})
+            ready, steps = prepare_and_count(session, messages, count)
+        made.append(steps)
+    assert made[1] <= made[0] + 10
 
 
 def test_what_a_caller_changes_in_its_list_is_sent_behind_a_fold_as_well():

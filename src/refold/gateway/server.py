@@ -306,8 +306,9 @@ def describe_address(address: str, options: GatewayOptions | None = None) -> str
     beyond = ""
     if options is not None and options.host in NO_NAMES:  # a server listens there, and nobody calls it so
         scheme, port = address.partition(":")[0], address.rpartition(":")[2]
-        address = f"{scheme}://127.0.0.1:{port}"
-        beyond = " | from other machines: this machine's name in place of 127.0.0.1"
+        local = "[::1]" if ":" in options.host else "127.0.0.1"  # on :: nothing is heard of the other
+        address = f"{scheme}://{local}:{port}"
+        beyond = f" | from other machines: this machine's name in place of {local}"
     if options is not None and options.token:
         beyond += f" | each request sends REFOLD_SERVE_TOKEN in the header {TOKEN_HEADER}"
     return (

@@ -233,6 +233,12 @@ def test_plan_tells_money_where_prices_are_known():
     assert cheap["money_now"] < told["money_now"]
 
 
+def test_plan_counts_the_questions_to_a_model_that_takes_little(large):
+    words = ("plan", large, "--window", "8k", "--force", "--with-model", "--json")
+    little, much = (run_cli(*words, "--ask-window", size).json["model_calls"] for size in ("4k", "100k"))
+    assert little > much > 0
+
+
 def test_plan_tells_what_thrifty_would_save():
     """One line, and a field of --json, where a price is known."""
     words = ("plan", LONG, "--window", "200k", "--model")

@@ -5,6 +5,7 @@ import os
 import re
 import signal
 import subprocess
+import urllib.error
 import urllib.request
 from contextlib import contextmanager
 from pathlib import Path
@@ -77,8 +78,12 @@ def test_a_store_that_is_away_at_the_start_stops_no_request(tmp_path, upstream, 
         address = address_in(process.stdout.readline())
         process.stdout.readline()
         assert [ask(address), ask(address)] == [200, 200]
+        with pytest.raises(urllib.error.HTTPError, match="503"):
+            urllib.request.urlopen(f"{address}/readyz", timeout=LIMIT)
         process.send_signal(signal.SIGTERM)
-        assert process.wait(LIMIT) == 0
+        _, err = process.communicate(timeout=LIMIT)
+        assert process.returncode == 0
+        assert re.search(r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} \S", err, re.MULTILINE), err
 
 
 def test_settings_come_from_the_file_and_the_environment(tmp_path, upstream):

@@ -143,6 +143,10 @@ class TestPeople:
     def test_a_value_has_its_unit_and_is_no_place_and_no_proposal(self, said, values):
         assert told(facts(user(said)), "value") == values
 
+    @pytest.mark.parametrize("said", [" = 5", "- : 5", "`` = 7", "* -> 3"])
+    def test_a_sign_without_a_name_before_it_gives_no_value(self, said):
+        assert told(facts(user(said)), "value") == []
+
     def test_words_that_name_nothing_have_no_value(self):
         """A value belongs to a noun: not to a pronoun, a conjunction, a preposition or a limit."""
         said = "I asked, and it is 48. Since I was 17, which is 9. It holds up to 12, next to 7, for i = 1, b = 42"

@@ -374,7 +374,7 @@ def _find_value_name(before: str, sign: str) -> str:
     ('date of birth', '')
     """
     before = before.rstrip(" -*•`\"'")
-    far, *near = before.rsplit(None, 6)  # a name has six words at most: nothing before them is read
+    far, *near = before.rsplit(None, 6) or [""]  # a name has six words at most: nothing before them is read
     phrase = _PHRASE_END.search(before[len(far) if len(near) == 6 else 0 :])
     words = phrase[0].split() if phrase else []
     words = _find_changed(words) if sign == " to" else words

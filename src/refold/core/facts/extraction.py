@@ -107,7 +107,11 @@ _SPECIFIC: Final = re.compile(r"\b[\w.,:/-]{0,40}\d[\w.,:/-]{0,40}|\b\w[\w./-]{0
 """Dates, amounts, numbers of orders, names of files: what somebody asks for again."""
 _REMOVED_BY_PATCH: Final = re.compile(r"^\*\*\* Delete File: (\S.{0,400})$", re.MULTILINE)
 _MAY_BE_SPECIFIC: Final = re.compile(r"[\d/_.](?:(?<=\d)|[\w./-])")
-"""What each of them has; most words have none, and this is found out faster."""
+_SPECIFIC_SIGNS: Final = bytes(
+    1 if chr(code).isdigit() else 2 if code in b"/_." else 3 * (chr(code).isalpha() or code == 45)
+    for code in range(128)
+).ljust(256)
+"""What each of them has: a digit, or one of three signs before another one or a letter."""
 
 
 def find_facts(
@@ -347,8 +351,9 @@ def _find_middle_rules(text: str) -> list[str]:
 
 def _count_specific(sentence: str) -> int:
     """Count the numbers and names in a sentence."""
-    if not _MAY_BE_SPECIFIC.search(sentence):
-        return 0
+    signs = sentence.encode().translate(_SPECIFIC_SIGNS) if sentence.isascii() else b"\1"
+    if b"\1" not in signs and b"\2\2" not in signs and b"\2\3" not in signs:
+        return 0  # as in most sentences, which is found out faster
     runs = filter(_MAY_BE_SPECIFIC.search, sentence.split())
     return sum(len(_SPECIFIC.findall(run)) for run in runs)
 

@@ -103,6 +103,16 @@ def split_sentences(text: str) -> list[str]:
     return _split_lines(join_wrapped_lines(text))
 
 
+def find_last_sentences(text: str, most: int) -> list[str]:
+    """Find the last sentences of a text, as they are split; the lines before them are not read."""
+    found: list[str] = []
+    for line in reversed(join_wrapped_lines(text).split("\n")):
+        found = _split_lines(line) + found
+        if len(found) >= most:
+            break
+    return found[-most:]
+
+
 def _split_lines(text: str) -> list[str]:
     """Split lines into sentences; none goes on in the next line."""
     pieces: list[str] = []
@@ -133,11 +143,12 @@ def _goes_on(text: str, following: str) -> bool:
 
 def find_possible_decisions(text: str) -> list[str]:
     """Find the sentences of a text that may be decisions or promises."""
-    anchors = read_patterns("facts")["decision_anchors"]
-    if not _find_anchors(text, anchors):
+    known = read_patterns("facts")["decision_anchors"]
+    anchors = _find_anchors(text, known)
+    if not anchors:
         return []
     lines = join_wrapped_lines(text)
-    anchors = _find_anchors(lines, anchors)
+    anchors = anchors if lines is text else _find_anchors(lines, known)  # one may stand at the end of a line
     near = [line for line in lines.split("\n") if _find_anchors(line, anchors)]
     return [each for line in near for each in _split_lines(line) if _find_anchors(each, anchors)]
 

@@ -378,3 +378,13 @@ def test_actions_are_read_for_what_they_settle_once_and_only_where_something_fai
         for facts in (actions, [failed, *actions], [failed, *actions])
     )
     assert calm < again < first / 2
+
+
+@pytest.mark.parametrize("names", [3, 400])
+def test_names_are_found_to_the_letter_however_many_there_are(names):
+    """Many names are looked for by their ends first; a short one, and one in the middle of a word, is found."""
+    text = "Changed src/harbour_master.py and `id`: the pier is closed."
+    known = ["arbour_mast", "id", "pier"]
+    absent = ["harbour_mistress", "src/arbour_mast", "ode", *(f"name_{number}" for number in range(names))]
+    report = report_kept(text, Ledger(tuple(Fact("name", name) for name in (*known, *absent))), 0)
+    assert [fact.text for fact in report.kept] == known

@@ -92,6 +92,10 @@ _ROW_TOKENS: Final = 4
 """Tokens of a stored fact beside its texts, about."""
 _EXACT: Final = frozenset({"name", "file", "value"})
 """Kinds that must stand in a text letter by letter."""
+_PIECE: Final = 4
+"""Letters of a name whose absence shows that a text lacks it: fewer stand in most texts."""
+_MANY_NAMES: Final = 300
+"""Names from which on a text is cut into such pieces first; that takes as long as to look for 110 names."""
 _WRITTEN_LINES: Final = re.compile(r" \(\d{1,9} lines?\)")
 """How many lines an action wrote."""
 
@@ -193,9 +197,18 @@ class Fact:
             weight = self.weight  # that of its state
         return Fact(self.kind, text, about, at, weight, old.uses + self.uses)
 
-    def is_in(self, text: str, low: str, words: set[str]) -> bool:
-        """True if a text has this fact; `low` and `words` are the text in small letters and its words."""
+    def is_in(self, text: str, low: str, words: set[str], pieces: set[str]) -> bool:
+        """True if a text has this fact; `low` and `words` are the text in small letters and its words.
+
+        pieces   all runs of `_PIECE` letters in the text, or none where they are not known
+        """
         if self.kind in _EXACT:
+            if (
+                pieces
+                and len(name := self.text) >= _PIECE
+                and not pieces.issuperset((name[:_PIECE], name[-_PIECE:]))
+            ):
+                return False  # as most names of a long history
             return text.rfind(self.text) >= 0  # names stand at the end of a page
         if self._longer_words is None:
             self._join_words()
@@ -479,12 +492,15 @@ def report_kept(text: str, ledger: Ledger, tokens: int = LEDGER_TOKENS) -> FactR
     runs = set(low.split())
     words = {run for run in runs if run.isalnum()}  # a search for each takes longer
     words.update(_WORD.findall(" ".join(runs - words)))
+    names = sum(fact.kind in _EXACT for fact in ledger.facts)
+    places = range(len(text) - _PIECE + 1) if names > _MANY_NAMES else ()
+    pieces = {text[at : at + _PIECE] for at in places}
     kept: list[Fact] = []
     missing: list[Fact] = []
     for fact in ledger.facts:
         if fact.kind == "plan":  # it only dates the items
             continue
-        (kept if fact.is_in(text, low, words) else missing).append(fact)
+        (kept if fact.is_in(text, low, words, pieces) else missing).append(fact)
     repaired = Ledger(tuple(missing)).fit_to(tokens).facts
     known = {id(fact) for fact in repaired}
     lost = tuple(fact for fact in missing if id(fact) not in known)

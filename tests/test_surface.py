@@ -133,6 +133,7 @@ def test_types_ship_with_the_package():
 MOST_MODULES = {
     "import refold": 40,
     "import refold; refold.compact, refold.measure, refold.plan, refold.overflow": 330,
+    "import refold; refold.open('a', store='memory:').prepare([{'role': 'user', 'content': 'hi'}])": 325,
 }
 """Modules that a statement may load beyond those of a bare interpreter; the time an import takes grows with them.
 Issue 2 asks for `import refold` under 120 CPU-milliseconds; the benchmarks measure that."""
@@ -143,6 +144,19 @@ def test_an_import_and_a_first_use_load_few_modules(statement):
     """Names are loaded when they are first used; that must not only move the price."""
     program = f"import sys; before = set(sys.modules); {statement}; import json; print(json.dumps(len(set(sys.modules) - before)))"
     assert child(program) <= MOST_MODULES[statement]
+
+
+def test_a_turn_without_a_fold_loads_nothing_that_only_folds_need():
+    """Facts, digests, tool output by kind, and the search for secrets."""
+    program = """
+import json, sys, refold
+session = refold.open("a", store="memory:")
+session.prepare([{"role": "user", "content": "hi"}])
+session.observe({"usage": {"prompt_tokens": 9, "completion_tokens": 1}})
+rooms = ("refold.core.facts.", "refold.core.outputs.", "refold.redaction.", "refold.stages.digest")
+print(json.dumps([name for name in sys.modules if name.startswith(rooms)]))
+"""
+    assert child(program) == []
 
 
 HEAVY = [

@@ -28,7 +28,6 @@ from refold.core.models.prices import (
 from refold.core.models.spending_limits import total_spent
 from refold.core.models.window_table import Price
 from refold.core.models.windows import find_known
-from refold.core.summaries.acceptance import make_stand_in
 from refold.core.tokens.usage import Usage
 from refold.stages.clip import Clip
 
@@ -96,6 +95,8 @@ def dry_run(conversation: Conversation, options: CompactionOptions) -> Outcome:
 
 def expected_answer(ask: Ask) -> Answer:
     """Return a stand-in as long as a summary is expected to be; it holds no facts."""
+    from refold.core.summaries.acceptance import make_stand_in  # slow to import, and few plan
+
     return Answer(text=make_stand_in(int(len(ask) * EXPECTED_SHARE), ask.max_tokens))
 
 

@@ -13,15 +13,13 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Literal, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple
 
 from refold.core.messages.message import read_json
 from refold.errors import RefoldError
+from refold.redaction import Mode
 from refold.redaction.detect import find_secrets, is_secret_name, is_secret_value, load_library
 
-Mode: TypeAlias = Literal["off", "export", "storage"]
-"""Where secrets are replaced: "off" nowhere, "export" in exports, summaries, receipts and events, "storage"
-also in the store."""
 _MODES: Final = ("off", "export", "storage")
 _PASSES: Final = 8
 """Passes at most (decision 10). A secret that only shows when its neighbour is gone is found in the next one;

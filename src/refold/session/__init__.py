@@ -13,7 +13,7 @@ from refold.calls.summariser import ASK_SECONDS, AskTarget
 from refold.core.compaction.circuit_breaker import Limits
 from refold.core.compaction.policy import Policy
 from refold.core.models.spending_limits import CAP_NAMES
-from refold.redaction.redact import Mode
+from refold.redaction import Mode
 from refold.session.async_session import AsyncSession
 from refold.session.opening import OpenOptions, find_store, open_state
 from refold.session.session import Session

@@ -25,7 +25,7 @@ from refold.core.models.spending_limits import CAP_NAMES, Caps, parse_caps
 from refold.core.tokens.units import parse_window
 from refold.errors import LogCorrupt, LogTooNew, RefoldError, StoreError, warn_caller
 from refold.policies import presets
-from refold.redaction.redact import Mode, SecretMemory, make_redactor
+from refold.redaction import Mode
 from refold.session.events import EventQueue, Listeners
 from refold.session.export_folder import find_archive
 from refold.session.state.session_log import SessionLog
@@ -89,8 +89,7 @@ def open_state(name: str, options: OpenOptions, *, asynchronous: bool = False) -
         raise RefoldError(ASYNCHRONOUS)
     if options.background not in (True, False, "queue"):
         raise RefoldError(f"background is True, False or 'queue', not {options.background!r}")
-    redactor = make_redactor(options.redaction)
-    redact = None if redactor.mode == "off" else SecretMemory()
+    redact = _make_redaction(options.redaction)
     policy = presets.get(options.policy or "refold")
     settings = Settings(
         policy=policy,
@@ -118,8 +117,18 @@ def open_state(name: str, options: OpenOptions, *, asynchronous: bool = False) -
         now=options.now or time.time,
         events=EventQueue(listeners),
         redact=redact,
-        redact_stored=redact if redactor.mode == "storage" else None,
+        redact_stored=redact if options.redaction == "storage" else None,
     )
+
+
+def _make_redaction(mode: Mode) -> Callable[[Any], Any] | None:
+    """Return what takes secrets out in a mode; None where nothing does."""
+    if mode == "off":
+        return None
+    from refold.redaction.redact import SecretMemory, make_redactor  # slow to import, and most keep it off
+
+    make_redactor(mode)
+    return SecretMemory()
 
 
 def _read_caps(options: OpenOptions, ask: Any, policy: Policy) -> Caps:

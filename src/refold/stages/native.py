@@ -12,17 +12,13 @@ from refold.core.compaction.edits import Edit
 from refold.core.compaction.flow import Ask, CompactRequest, Failed, Flow
 from refold.core.compaction.keep_rules import MeasuredHistory, Segment, find_tail_start
 from refold.core.compaction.task import Step, Task
-from refold.core.facts.complete_summary import append_missing_facts
-from refold.core.facts.ledger import Ledger
 from refold.core.messages.message import Message, Opaque
 from refold.core.messages.speakers import find_own_words, find_user_turns
 from refold.core.messages.transcript import neutralise
 from refold.core.messages.unread import find_blocks, is_compaction, is_native
 from refold.core.summaries.native import Maker, find_twin, seal_block
-from refold.core.summaries.provenance import collect_speech, quote_foreign_orders
 from refold.core.summaries.wrappers import Covered, WordedSummary, wrap_summary
 from refold.core.tokens.units import format_count
-from refold.stages.digest import write_digest
 from refold.stages.truncate import Truncate
 
 NAME: Final = "native"
@@ -215,6 +211,12 @@ class _Words:
 
     def __call__(self, messages: Sequence[Message], covered: Covered, task: Task) -> WordedSummary:
         """Write the text in place of these messages."""
+        # Slow to import, and every session knows this stage.
+        from refold.core.facts.complete_summary import append_missing_facts
+        from refold.core.facts.ledger import Ledger
+        from refold.core.summaries.provenance import collect_speech, quote_foreign_orders
+        from refold.stages.digest import write_digest
+
         digest = write_digest(messages, covered, task)
         if not self.text:
             return digest

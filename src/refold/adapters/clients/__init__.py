@@ -29,7 +29,7 @@ from refold.calls.summariser import ASK_SECONDS, AskTarget
 from refold.core.compaction.circuit_breaker import Limits
 from refold.core.compaction.policy import Policy
 from refold.errors import RefoldError, warn_caller
-from refold.redaction.redact import Mode
+from refold.redaction import Mode
 from refold.session import aopen, turns
 from refold.session import open as open_session
 from refold.session.async_session import AsyncSession

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from refold.core.compaction.budget import (
     NO_PARTS,
@@ -92,6 +92,12 @@ class Policy:
         return reserve, window.usable(reserve)
 
     @property
+    def made_stages(self) -> "tuple[Stage, ...]":
+        """The stages that are there by now. Those that are made later limit no message when it arrives."""
+        stages = _STAGES.read(self)
+        return () if isinstance(stages, _StagesLater) else stages
+
+    @property
     def begins_at_checkpoint(self) -> bool:
         """True if it compacts from the checkpoint on, and leaves what stands before it."""
         return any(getattr(getattr(stage, "keep", None), "from_checkpoint", False) for stage in self.stages)
@@ -113,18 +119,23 @@ class _StagesField:
     def __get__(self, policy: Policy | None, owner: type[Policy]) -> Any:
         if policy is None:
             return self
-        stages = self._slot.__get__(policy, owner)
+        stages = self.read(policy)
         if isinstance(stages, _StagesLater):
             stages = stages.make()
             self._slot.__set__(policy, stages)
         return stages
+
+    def read(self, policy: Policy) -> Any:
+        """Return the stages, or what makes them."""
+        return self._slot.__get__(policy)
 
     def __set__(self, policy: Policy, stages: Any) -> None:
         self._slot.__set__(policy, stages)
 
 
 # A frozen dataclass has no fields that are made later, so its slot is wrapped.
-Policy.stages = _StagesField(Policy.stages)  # type: ignore[assignment, misc]
+_STAGES: Final = _StagesField(Policy.stages)  # type: ignore[misc]
+Policy.stages = _STAGES  # type: ignore[assignment, misc]
 
 
 def make_stages_later(make: "Callable[[], tuple[Stage, ...]]") -> "tuple[Stage, ...]":

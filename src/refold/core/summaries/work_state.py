@@ -9,8 +9,6 @@ metadata and one sentence in its text.
 from collections.abc import Sequence
 from typing import Final, Literal, TypeAlias
 
-from refold.core.facts.sentences import split_sentences
-from refold.core.facts.words import compile_patterns
 from refold.core.messages.message import Message
 from refold.core.messages.speakers import find_speaker
 from refold.core.messages.tool_pairs import open_calls
@@ -45,6 +43,8 @@ def find_state(messages: Sequence[Message]) -> WorkState:
 
 def _state_after(text: str) -> WorkState:
     """Find the state behind the last message of a model that calls no tool."""
+    from refold.core.facts.words import compile_patterns  # slow to import, and only folds ask
+
     end = text.rstrip()[-_TAIL:]
     # Above the last paragraph a request without a question mark may be part of a letter or of a report.
     last = end.rsplit("\n\n", 1)[-1]
@@ -58,6 +58,9 @@ def _state_after(text: str) -> WorkState:
 
 def _asks(text: str, what: str) -> bool:
     """True if a sentence asks for an approval or an answer; behind a quote or a colon others are asked."""
+    from refold.core.facts.sentences import split_sentences  # slow to import, and only folds ask
+    from refold.core.facts.words import compile_patterns
+
     lists = (f"{what}_requests", f"{what}_requests_without_blanks")
     request = compile_patterns(r"(?<![\"'“‘„«`「『])(?<!: )(?:\b(?:{})|{})", *lists, room="summaries")
     return any(request.search(sentence) for sentence in split_sentences(text))

@@ -256,7 +256,7 @@ def _find_limits(state: SessionState, new: int) -> tuple[Stage, ...]:
 
     new   messages that were stored just now; those behind the last reply have arrived since it as well
     """
-    stages = state.loaded.found.find_in(select_arrival, state.settings.policy.stages)
+    stages = state.loaded.found.find_in(select_arrival, state.settings.policy.made_stages)
     if not stages:
         return ()
     messages, items = state.loaded.messages, state.loaded.view_items

@@ -177,6 +177,10 @@ def test_a_text_grows_by_what_is_put_before_or_behind_it(text, more):
 @example("x" * 511)
 @example("x" * 512)
 @example("x" * 513)
+@example("AA- 1 " * 20)  # every third even pair has letters of one class, and no letter repeats
+@example("AB" * 40)  # every pair has
+@example("." + "x" * 40)
+@example("é." + "x" * 39 + "y" * 40)
 @example("Ab1 " * (BLOCK // 4) + "tail é")
 @example("é1" * BLOCK)
 def test_the_fast_way_and_the_blocks_give_the_sum_over_pairs(text):

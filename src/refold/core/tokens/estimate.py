@@ -131,6 +131,8 @@ _ALIKE: Final = bytes(pair in (0x44, 0x55, 0x66, 0x77, 0x88, 0xEE) for pair in r
 """1 for each pair of two letters of one class, else 0."""
 _ALIKE_RUN: Final = b"\1" * (_LONG_RUN // 2 - 1)
 """What every run of forty has at least among the even pairs."""
+_ALIKE_THIRDS: Final = b"\1" * (len(_ALIKE_RUN) // 3)
+"""What it has at least among every third of them: capitals in a row have it too, hardly any other text."""
 _EQUAL: Final = bytes([0]) + b"\xff" * 255
 _LETTER: Final = bytes(0 if byte < 0x80 and chr(byte).isalpha() else 0xFF for byte in range(256))
 
@@ -166,7 +168,7 @@ def estimate(text: str) -> int:
     """
     if not text:
         return 0
-    if len(text) <= _ADDABLE and text.isascii():  # the same in one step, for the many short messages
+    if len(text) <= BLOCK and text.isascii():  # the same in one step, for nearly all messages
         return (FIRST + _plain_units(text.encode()) + UNIT // 2) // UNIT
     return (FIRST + _units(text) + UNIT // 2) // UNIT
 
@@ -204,9 +206,13 @@ def _plain_units(data: bytes, left_out: bytes = b"") -> int:
     classes = data.translate(_PLAIN, left_out)
     pairs = _pairs(classes)
     weights = pairs.translate(_PLAIN_WEIGHTS)
-    # Hardly any text has even letters of one class forty times in a row.
-    may_run = len(pairs) >= _LONG_RUN - 1 and _ALIKE_RUN in pairs[: len(pairs) // 2 + 1].translate(_ALIKE)
-    if not may_run or not any(run in data for run in _RUNS):
+    half = len(pairs) // 2 + 1
+    if (  # each look takes longer than the one before it, and fewer texts need it; `in` is slower than `find`
+        len(pairs) < _LONG_RUN - 1
+        or pairs[:half:3].translate(_ALIKE).find(_ALIKE_THIRDS) < 0
+        or pairs[:half].translate(_ALIKE).find(_ALIKE_RUN) < 0
+        or not any(run in data for run in _RUNS)
+    ):
         return _sum(weights)
     other = _no_runs(data.translate(None, left_out))
     kept = int.from_bytes(weights, "little") & int.from_bytes(other[0::2] + other[1::2], "little")
@@ -232,7 +238,10 @@ def _no_runs(data: bytes) -> bytes:
 def _sum(weights: bytes) -> int:
     if len(weights) <= _ADDABLE:
         return adler32(weights, 0) & 0xFFFF
-    return sum([adler32(weights[at : at + _ADDABLE], 0) & 0xFFFF for at in range(0, len(weights), _ADDABLE)])
+    units = 0
+    for at in range(0, len(weights), _ADDABLE):
+        units += adler32(weights[at : at + _ADDABLE], 0) & 0xFFFF
+    return units
 
 
 def code_pairs(text: str) -> tuple[bytes, bytes]:

@@ -7,7 +7,7 @@ import pickle
 import re
 import tracemalloc
 from collections import OrderedDict as Ordered
-from dataclasses import dataclass, replace
+from dataclasses import FrozenInstanceError, dataclass, field, replace
 from dataclasses import fields as dataclass_fields
 from http import HTTPStatus
 
@@ -30,7 +30,8 @@ from refold.core.log.entries import (
     make_message_entry,
     to_json_text,
 )
-from refold.core.messages.quick_init import quick_init, quick_replace
+from refold.core.messages.message import Message
+from refold.core.messages.quick_init import quick_init, quick_new, quick_replace
 from refold.errors import FormatError
 
 KEYS = st.text(max_size=5)
@@ -358,6 +359,43 @@ def test_a_class_whose_checks_nothing_would_call_has_no_quick_constructor():
 
     with pytest.raises(TypeError, match="Checked: quick_init calls no __post_init__"):
         quick_init(Checked)
+
+
+@quick_init
+@dataclass(frozen=True, slots=True)
+class Base:
+    name: str = "x"
+
+
+@quick_init
+@dataclass(frozen=True, slots=True)
+class Child(Base):
+    """Has a field of its base, one with a factory, and one that nobody gives."""
+
+    sizes: list[int] = field(default_factory=list, kw_only=True)
+    kind: str = field(default="child", init=False)
+
+
+@pytest.mark.parametrize(
+    ("kind", "passed", "named"),
+    [
+        (Message, ("user", "hi"), {"name": "y"}),
+        (Base, (), {}),
+        (Child, (), {}),
+        (Child, ("y",), {"sizes": [1]}),
+    ],
+)
+def test_a_value_that_is_made_quickly_is_one_of_the_constructor(kind, passed, named):
+    plain, made = kind(*passed, **named), quick_new(kind)(*passed, **named)
+    for value in (made, quick_replace(made), copy.copy(made), pickle.loads(pickle.dumps(made))):
+        assert (type(value), value, repr(value)) == (kind, plain, repr(plain))
+        for each in dataclass_fields(kind):
+            assert getattr(value, each.name) == getattr(plain, each.name)
+            with pytest.raises(FrozenInstanceError):
+                setattr(value, each.name, None)
+    assert quick_replace(made, name="z") == replace(plain, name="z")
+    with pytest.raises(TypeError):
+        quick_new(kind)(*passed, **named, other=1)
 
 
 @pytest.mark.parametrize("drops", [False, True])

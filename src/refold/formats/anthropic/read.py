@@ -16,7 +16,6 @@ from refold.core.messages.message import (
     Thinking,
     ToolCall,
     ToolResult,
-    Wire,
 )
 from refold.core.messages.unread import FAILED_COMPACTION, SIGNED_COMPACTION
 from refold.formats.shared import reading
@@ -83,7 +82,8 @@ def _read_message(item: dict[str, Any]) -> Message:
     if role == "system" and not parts and item.get(OUTPUT_CONFIG):
         # a system message may change the settings and say nothing
         parts, raws = (Opaque(OUTPUT_CONFIG, item),), (item,)
-    return Message(role, parts, id=reading.item_id(item), wire=Wire(NAME, item, parts, raws))
+    wire = reading.make_wire(NAME, item, parts, raws)
+    return reading.make_message(role, parts, id=reading.item_id(item), wire=wire)
 
 
 def _read_block(block: dict[str, Any]) -> Part:

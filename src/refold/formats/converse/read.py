@@ -14,11 +14,9 @@ from refold.core.messages.message import (
     Opaque,
     Part,
     Role,
-    Text,
     Thinking,
     ToolCall,
     ToolResult,
-    Wire,
 )
 from refold.formats.shared import reading
 from refold.formats.shared.wire_kinds import own_kinds
@@ -60,7 +58,7 @@ def _read_message(item: dict[str, Any]) -> Message:
         return reading.carry_unknown_role(NAME, item, role_name)
     blocks = reading.optional_list(item, "content")
     parts = reading.read_blocks(blocks, ".content", _read_block)
-    return Message(role, parts, wire=Wire(NAME, item, parts, blocks))
+    return reading.make_message(role, parts, wire=reading.make_wire(NAME, item, parts, blocks))
 
 
 def _read_block(block: dict[str, Any]) -> Part:
@@ -85,7 +83,7 @@ def _read_inner_block(block: dict[str, Any]) -> Part:
     """Read a block that may also stand inside a tool result."""
     key = _only_field(block)
     if key == "text":
-        return Text(reading.text_at(block, key))
+        return reading.make_text(reading.text_at(block, key))
     if key == "reasoningContent":
         thought = reading.read_at(key, _read_thought, reading.object_at(block, key))
         return Opaque(key, block) if thought is None else thought

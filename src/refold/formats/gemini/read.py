@@ -14,11 +14,9 @@ from refold.core.messages.message import (
     Opaque,
     Part,
     Role,
-    Text,
     Thinking,
     ToolCall,
     ToolResult,
-    Wire,
 )
 from refold.formats.shared import reading
 from refold.formats.shared.positions import Positions
@@ -109,12 +107,12 @@ def _read_message(positions: Positions, item: dict[str, Any]) -> Message:
         raise reading.Misfit(".parts", "is missing; expected a list")
     values = reading.optional_list(item, "parts")
     parts = reading.read_blocks(values, ".parts", partial(_read_part, positions))
-    return Message(role, parts, wire=Wire(NAME, item, parts, values))
+    return reading.make_message(role, parts, wire=reading.make_wire(NAME, item, parts, values))
 
 
 def _read_part(positions: Positions, value: dict[str, Any]) -> Part:
     if len(value) == 1 and isinstance(text := value.get("text"), str):
-        return Text(text)
+        return reading.make_text(text)
     key = _find_kind(value)
     if key is None:
         kind = str(next(iter(value), "part"))
@@ -123,7 +121,7 @@ def _read_part(positions: Positions, value: dict[str, Any]) -> Part:
     if key == "text":
         text = reading.text_at(value, key)
         if value.get("thought") is not True:
-            return Text(text, extra)
+            return reading.make_text(text, extra)
         signature = next((value[name] for name in SIGNATURE_KEYS if isinstance(value.get(name), str)), None)
         return Thinking(text, signature=signature, extra=reading.other_fields(value, _THOUGHT_FIELDS))
     read: Callable[..., Part] = partial(_read_media, key)
@@ -166,7 +164,7 @@ def _read_response(positions: Positions, value: dict[str, Any], extra: Mapping[s
     name = reading.text_at(value, "name")
     response = _optional_object(value, "response")
     fields: list[Part] = [
-        Text(field, {KEY: key}) if isinstance(field, str) else Opaque(str(key), field, "")
+        reading.make_text(field, {KEY: key}) if isinstance(field, str) else Opaque(str(key), field, "")
         for key, field in response.items()
     ]
     media = reading.read_blocks(reading.optional_list(value, "parts"), ".parts", _read_response_part)

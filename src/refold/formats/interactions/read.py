@@ -11,11 +11,9 @@ from refold.core.messages.message import (
     Opaque,
     Part,
     Role,
-    Text,
     Thinking,
     ToolCall,
     ToolResult,
-    Wire,
 )
 from refold.formats.shared import reading
 from refold.formats.shared.wire_kinds import is_interaction_step
@@ -47,7 +45,7 @@ def _read_step(item: dict[str, Any]) -> Message:
     if kind in SPEAKERS:
         blocks = reading.optional_list(item, "content")
         parts = reading.read_blocks(blocks, ".content", _read_block)
-        return Message(SPEAKERS[kind], parts, wire=Wire(NAME, item, parts, blocks))
+        return reading.make_message(SPEAKERS[kind], parts, wire=reading.make_wire(NAME, item, parts, blocks))
     role: Role = "assistant"
     part: Part = Opaque(kind, item)
     if kind == "thought":
@@ -57,7 +55,8 @@ def _read_step(item: dict[str, Any]) -> Message:
     elif kind.endswith("_result") and (kind == RESULT or isinstance(item.get("call_id"), str)):
         role, part = "tool", _read_result(kind, item)
     parts = (part,)
-    return Message(role, parts, id=reading.item_id(item), wire=Wire(NAME, item, parts, (item,)))
+    wire = reading.make_wire(NAME, item, parts, (item,))
+    return reading.make_message(role, parts, id=reading.item_id(item), wire=wire)
 
 
 def _read_block(block: dict[str, Any]) -> Part:
@@ -92,7 +91,7 @@ def _read_call(kind: str, item: dict[str, Any]) -> ToolCall:
 def _read_result(kind: str, item: dict[str, Any]) -> ToolResult:
     result = item.get("result")
     if isinstance(result, str):
-        content: tuple[Part, ...] = (Text(result),)
+        content: tuple[Part, ...] = (reading.make_text(result),)
     elif isinstance(result, list) and kind == RESULT:
         content = reading.read_blocks(result, ".result", _read_block)
     else:

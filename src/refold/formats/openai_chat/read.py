@@ -11,12 +11,11 @@ from refold.core.messages.message import (
     Opaque,
     Part,
     Role,
-    Text,
     Thinking,
     ToolCall,
     ToolResult,
-    Wire,
 )
+from refold.core.messages.quick_init import quick_new
 from refold.formats.shared import reading
 from refold.formats.shared.positions import Positions
 
@@ -39,6 +38,7 @@ _USUAL_FIELDS: Final = frozenset({"role", "content", "tool_calls"})
 _IMAGE_FIELDS: Final = frozenset({"type", "image_url"})
 _CALL_FIELDS: Final = frozenset({"id", "type", "function"})
 _FUNCTION_FIELDS: Final = frozenset({"name", "arguments"})
+_make_call, _make_result = quick_new(ToolCall), quick_new(ToolResult)
 
 
 def recognise(item: Any) -> str:
@@ -77,32 +77,33 @@ def parse_behind(
 
 
 def _read_message(positions: Positions, item: dict[str, Any]) -> Message:
-    role_name = reading.text_at(item, "role")
-    role = ROLES.get(role_name)
+    role_name = item.get("role")
+    role = ROLES.get(role_name if type(role_name) is str else reading.text_at(item, "role"))
     if role is None:
-        return reading.carry_unknown_role(NAME, item, role_name)
+        return reading.carry_unknown_role(NAME, item, item["role"])
     parts: tuple[Part, ...]
     if role == "tool":
         parts = (_read_result(item, positions),)
     else:
         parts = _read_assistant(item, positions) if role == "assistant" else _read_content(item)
+    wire = reading.make_wire(NAME, item, parts)
     if "id" not in item and "name" not in item:  # as in most messages
-        return Message(role, parts, wire=Wire(NAME, item, parts))
+        return reading.make_message(role, parts, wire=wire)
     name = reading.optional_text(item, "name")
-    return Message(role, parts, id=reading.item_id(item), name=name, wire=Wire(NAME, item, parts))
+    return reading.make_message(role, parts, id=reading.item_id(item), name=name, wire=wire)
 
 
 def _read_content(item: dict[str, Any]) -> tuple[Part, ...]:
     content = item.get("content")
     if type(content) is str or isinstance(content, str):
-        return (Text(content),)
+        return (reading.make_text(content),)
     return reading.read_blocks(reading.optional_list(item, "content"), ".content", _read_block)
 
 
 def _read_assistant(item: dict[str, Any], positions: Positions) -> tuple[Part, ...]:
     """Read the parts of an assistant message in the order of `find_raws`."""
     parts: list[Part] = []
-    has_more = not item.keys() <= _USUAL_FIELDS
+    has_more = not _USUAL_FIELDS.issuperset(item)
     if has_more and has_reasoning(item):
         texts = [item[key] for key in REASONING_KEYS if isinstance(item.get(key), str)]
         details = {key: item[key] for key in DETAILS if item.get(key)}
@@ -110,18 +111,18 @@ def _read_assistant(item: dict[str, Any], positions: Positions) -> tuple[Part, .
     content = item.get("content")
     if type(content) is str or isinstance(content, str):
         if content:
-            parts.append(Text(content))
+            parts.append(reading.make_text(content))
     elif content is not None:
         parts += reading.read_blocks(reading.optional_list(item, "content"), ".content", _read_block)
     if has_more and reading.optional_text(item, "refusal"):
-        parts.append(Text(item["refusal"], extra=reading.REFUSAL))
+        parts.append(reading.make_text(item["refusal"], extra=reading.REFUSAL))
     if "tool_calls" in item and (calls := reading.optional_list(item, "tool_calls")):
         parts += reading.read_blocks(calls, ".tool_calls", partial(_read_call, positions))
     if has_more and item.get("function_call") is not None:
         function = reading.object_at(item, "function_call")
         name = reading.text_at(function, "name", ".function_call")
         arguments = _read_arguments(function, ".function_call")
-        parts.append(ToolCall(positions.call(None, name), name, arguments))
+        parts.append(_make_call(positions.call(None, name), name, arguments))
     return tuple(parts)
 
 
@@ -158,14 +159,12 @@ def _read_block(block: dict[str, Any]) -> Part:
     if kind == "text":
         return reading.read_text(block)
     if kind == "refusal":
-        return Text(reading.text_at(block, "refusal"), reading.REFUSAL)
+        return reading.make_text(reading.text_at(block, "refusal"), reading.REFUSAL)
     if kind == "image_url":
         source = block.get("image_url")
         if isinstance(source, dict):
-            url, detail = (
-                reading.text_at(source, "url", ".image_url"),
-                reading.optional_text(source, "detail", ".image_url"),
-            )
+            url = reading.text_at(source, "url", ".image_url")
+            detail = reading.optional_text(source, "detail", ".image_url")
         else:  # some servers take the URL itself
             url, detail = reading.text_at(block, "image_url"), None
         return reading.to_image(url, detail=detail, extra=reading.other_fields(block, _IMAGE_FIELDS))
@@ -200,7 +199,7 @@ def _read_call(positions: Positions, call: dict[str, Any]) -> Part:
         extra = extra if inner is EMPTY else {**extra, "function": inner}
     else:
         return Opaque(kind, call)
-    return ToolCall(positions.call(reading.optional_text(call, "id"), name), name, arguments, extra)
+    return _make_call(positions.call(reading.optional_text(call, "id"), name), name, arguments, extra)
 
 
 def _read_arguments(function: dict[str, Any], path: str) -> str | dict[str, Any]:
@@ -217,4 +216,4 @@ def _read_result(item: dict[str, Any], positions: Positions) -> ToolResult:
     name = reading.optional_text(item, "name") or reading.optional_text(item, "tool_name")
     parts = _read_content(item)
     call_id = None if item["role"] == "function" else reading.optional_text(item, "tool_call_id")
-    return ToolResult(positions.result(call_id, name), parts, name=name)
+    return _make_result(positions.result(call_id, name), parts, name=name)

@@ -8,11 +8,9 @@ from refold.core.messages.message import (
     Opaque,
     Part,
     Role,
-    Text,
     Thinking,
     ToolCall,
     ToolResult,
-    Wire,
 )
 from refold.core.messages.unread import ASKED_COMPACTION, COMPACTIONS, FAILED_COMPACTION
 from refold.formats.shared import reading
@@ -90,7 +88,8 @@ def _read_message(item: dict[str, Any]) -> Message:
     else:
         role, part = _read_item(kind, item)
         parts, raws = (part,), (item,)
-    return Message(role, parts, id=reading.item_id(item), wire=Wire(NAME, item, parts, raws))
+    wire = reading.make_wire(NAME, item, parts, raws)
+    return reading.make_message(role, parts, id=reading.item_id(item), wire=wire)
 
 
 def _read_item(kind: str, item: dict[str, Any]) -> tuple[Role, Part]:
@@ -157,7 +156,7 @@ def _read_block(block: dict[str, Any]) -> Part:
     if kind in _TEXT_BLOCKS:
         return reading.read_text(block)
     if kind == "refusal":
-        return Text(reading.text_at(block, "refusal"), reading.REFUSAL)
+        return reading.make_text(reading.text_at(block, "refusal"), reading.REFUSAL)
     if kind in ("input_image", "computer_screenshot"):
         url, file_id, detail = (
             reading.optional_text(block, key) for key in ("image_url", "file_id", "detail")
@@ -169,7 +168,7 @@ def _read_block(block: dict[str, Any]) -> Part:
         return reading.to_file(name, data, url, file_id)
     if not kind and isinstance(block.get("stdout"), str):  # the output of a shell
         streams = (block["stdout"], block.get("stderr"))
-        return Text("\n".join(text for text in streams if isinstance(text, str)))
+        return reading.make_text("\n".join(text for text in streams if isinstance(text, str)))
     return reading.carry_block(block)
 
 

@@ -9,12 +9,14 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeAlias, TypeVar
 
 from refold.core.messages.message import EMPTY, Document, File, Image, Message, Opaque, Part, Role, Text, Wire
+from refold.core.messages.quick_init import quick_new
 from refold.errors import FormatError
 from refold.formats.shared.summaries import mark_summaries
 from refold.formats.shared.writing import UNKNOWN_ROLE
 
 T = TypeVar("T")
 ReadBlock: TypeAlias = Callable[[dict[str, Any]], Part]
+make_message, make_wire, make_text = quick_new(Message), quick_new(Wire), quick_new(Text)
 REFUSAL: Final[Mapping[str, Any]] = {"type": "refusal"}
 """In `Text.extra`: OpenAI's models refused with these words."""
 _TEXT_FIELDS: Final = frozenset({"type", "text"})
@@ -97,7 +99,7 @@ def read_content(
     """
     content = item.get(key)
     if isinstance(content, str):
-        return ((Text(content),) if content else ()), ()
+        return ((make_text(content),) if content else ()), ()
     blocks = optional_list(item, key)
     return read_blocks(blocks, f".{key}", read), blocks
 
@@ -201,7 +203,7 @@ def find_block(item: Mapping[str, Any], is_own: Callable[[dict[str, Any]], bool]
 
 def other_fields(value: Mapping[str, Any], known: frozenset[str]) -> Mapping[str, Any]:
     """Return the fields that the format does not know."""
-    if value.keys() <= known:
+    if known.issuperset(value):
         return EMPTY
     return {key: field for key, field in value.items() if key not in known}
 
@@ -209,13 +211,13 @@ def other_fields(value: Mapping[str, Any], known: frozenset[str]) -> Mapping[str
 def carry_unknown_role(format_name: str, item: dict[str, Any], role: str) -> Message:
     """Carry a message of an unknown role as one opaque part, under the nearest role that is known."""
     parts = (Opaque(f"{UNKNOWN_ROLE}{role}", item),)
-    wire = Wire(format_name, item, parts, (item,))
-    return Message(_NEAREST_ROLES.get(role.lower(), "user"), parts, wire=wire)
+    wire = make_wire(format_name, item, parts, (item,))
+    return make_message(_NEAREST_ROLES.get(role.lower(), "user"), parts, wire=wire)
 
 
 def read_text(block: dict[str, Any]) -> Text:
     """Read a block `{"type": ..., "text": ...}`; its other fields are carried."""
-    return Text(text_at(block, "text"), other_fields(block, _TEXT_FIELDS))
+    return make_text(text_at(block, "text"), other_fields(block, _TEXT_FIELDS))
 
 
 def carry_block(block: dict[str, Any], paths: Mapping[str, str] = EMPTY) -> Opaque:

@@ -25,7 +25,7 @@ from refold.core.messages.unread import count_read
 from refold.core.models.model_facts import find_fact
 from refold.core.models.windows import Window, choose_window, provider_of
 from refold.core.tokens.calibration import Calibration, Counted, clamp_ratio
-from refold.core.tokens.counting import Counter, MemoizedCount, count_guessed
+from refold.core.tokens.counting import Counter, count_guessed, remember_sizes
 from refold.core.tokens.estimate import FAMILY
 from refold.core.tokens.findings import Findings
 from refold.core.tokens.units import parse_window
@@ -106,7 +106,7 @@ def read_conversation(messages: Sequence[Any], options: MeasureOptions | None = 
     given = None if options.window is None else parse_window(options.window)
     window = choose_window(policy.window, options.model, given)
     counter, guessed = choose_counter(policy, options.model, options.count), sum(map(count_guessed, parsed))
-    counter = counter.bound_guesses(guessed, policy.find_room(window)[1])
+    counter = counter.bound_guesses(guessed, policy.find_room(window)[1]) if guessed else counter
     visible = [counter.visible(message) for message in parsed]
     sizes = count_read(parsed, tuple(map(counter.count_with_text, parsed, visible)))
     usage, used = _read_usage(options.usage), None
@@ -146,7 +146,7 @@ def read_conversation(messages: Sequence[Any], options: MeasureOptions | None = 
 def _read_usage(value: Any) -> Usage | None:
     if isinstance(value, Sequence | bool):
         raise FormatError("expected a number of tokens, or what a provider reported", path="usage")
-    return read_usage(value)
+    return None if value is None else read_usage(value)
 
 
 def _calibrate(estimate: int, used: int | None) -> Calibration:
@@ -252,18 +252,17 @@ def choose_counter(policy: Policy, model: str | None, count: Count) -> Counter:
     if count is None:
         return counter
     if not isinstance(count, str):
-        return counter.with_text_count(MemoizedCount(_check_count(count)))
+        return counter.with_text_count(remember_sizes(_check_count(count)))
     from refold.tokenizers import exact  # most people estimate
 
     encoding = exact.encoding_for(model or "") if count == "exact" else count
     factor = FAMILY.get(provider_of(model or "") or "", 1.0)
     if encoding is not None or factor == 1.0:
         name = encoding or "o200k"
-        return counter.with_text_count(MemoizedCount(exact.make_counter(name)), name=f"exact {name}")
+        return counter.with_text_count(remember_sizes(exact.make_counter(name)), name=f"exact {name}")
     o200k = exact.make_counter("o200k")
-    return counter.with_text_count(
-        MemoizedCount(lambda text: ceil(o200k(text) * factor)), name=f"o200k x {factor:g}"
-    )
+    scaled = remember_sizes(lambda text: ceil(o200k(text) * factor))
+    return counter.with_text_count(scaled, name=f"o200k x {factor:g}")
 
 
 def _is_file_name(text: str) -> bool:

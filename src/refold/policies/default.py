@@ -12,7 +12,7 @@ from refold.arguments import check_arguments
 from refold.core.compaction.budget import Reserve, Target, Trigger
 from refold.core.compaction.policy import Policy, make_stages_later
 from refold.core.models.windows import lookup, provider_of
-from refold.core.tokens.counting import ESTIMATE_COUNTER, Counter, MemoizedCount, count_media_tokens
+from refold.core.tokens.counting import ESTIMATE_COUNTER, Counter, count_media_tokens, remember_sizes
 from refold.core.tokens.estimate import FAMILY, estimate
 from refold.policies.knobs import PositiveTokens, Share, Tokens
 
@@ -102,9 +102,6 @@ def _provider_counter(provider: str) -> Counter:
     if not provider:
         return ESTIMATE_COUNTER
     factor = FAMILY.get(provider, 1.0)
-    text = (
-        ESTIMATE_COUNTER.text
-        if factor == 1.0
-        else MemoizedCount(lambda text: -int(-estimate(text) * factor // 1))
-    )
+    scaled = remember_sizes(lambda text: -int(-estimate(text) * factor // 1))
+    text = ESTIMATE_COUNTER.text if factor == 1.0 else scaled
     return replace(ESTIMATE_COUNTER, text=text, media=partial(count_media_tokens, provider=provider))

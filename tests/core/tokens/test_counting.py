@@ -19,11 +19,11 @@ from refold.core.tokens.counting import (
     ESTIMATE_COUNTER,
     UNSERIALISABLE_TOOL,
     Counter,
-    MemoizedCount,
     chars_per_token_counter,
     count_guessed,
     count_images,
     count_media_tokens,
+    remember_sizes,
     scaled_counter,
 )
 from refold.core.tokens.estimate import estimate
@@ -278,21 +278,21 @@ def counted():
 
 def test_a_text_is_counted_once():
     seen, count = counted()
-    memo = MemoizedCount(count)
+    memo = remember_sizes(count)
     assert [memo("abc"), memo("abc"), memo("ab" + "c"), memo("x")] == [3, 3, 3, 1]
     assert seen == ["abc", "x"]
 
 
 def test_a_text_of_size_zero_is_remembered_as_well():
     seen, count = counted()
-    memo = MemoizedCount(count)
+    memo = remember_sizes(count)
     assert [memo(""), memo("")] == [0, 0]
     assert seen == [""]
 
 
 def test_memory_is_bounded_by_the_characters_it_keeps_alive():
     seen, count = counted()
-    memo = MemoizedCount(count, limit=10)
+    memo = remember_sizes(count, limit=10)
     memo("a" * 5), memo("b" * 5), memo("a" * 5)
     assert len(seen) == 2
     memo("c")
@@ -304,7 +304,7 @@ def test_memory_is_bounded_by_the_characters_it_keeps_alive():
 
 def test_after_forgetting_the_bound_starts_anew():
     seen, count = counted()
-    memo = MemoizedCount(count, limit=10)
+    memo = remember_sizes(count, limit=10)
     memo("a" * 8), memo("b" * 8), memo("cc"), memo("b" * 8)
     assert len(seen) == 3
 

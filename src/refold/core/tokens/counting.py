@@ -209,34 +209,32 @@ def scaled_counter(factor: float, *, chars_per_token: int = 4, margin: float = 1
     return lambda text: math.ceil(-(-len(text) // chars_per_token) * factor * margin)
 
 
-class MemoizedCount:
-    """A count that remembers the size of each text, up to a bound on the text that it keeps alive."""
+def remember_sizes(count: TextCount, limit: int = 32_000_000) -> TextCount:
+    """Return a count that remembers the size of each text, up to a bound on the text that it keeps alive.
 
-    __slots__ = ("_count", "_kept", "_limit", "_sizes")
+    limit   in characters; 32 million hold several full windows, and fewer would count long sessions again
+    """
+    sizes: dict[str, int] = {}
+    kept = 0
 
-    def __init__(self, count: TextCount, limit: int = 32_000_000) -> None:
-        self._count = count
-        # In characters. 32 million hold several full windows; fewer would count long sessions again.
-        self._limit = limit
-        self._kept = 0
-        self._sizes: dict[str, int] = {}
-
-    def __call__(self, text: str) -> int:
-        """Return the size of a text; counted once."""
-        size = self._sizes.get(text)
+    def find_size(text: str) -> int:
+        nonlocal kept
+        size = sizes.get(text)
         if size is None:
-            size = self._count(text)
-            self._kept += len(text)
-            if self._kept > self._limit:
-                self._sizes.clear()
-                self._kept = len(text)
-            self._sizes[text] = size
+            size = count(text)
+            kept += len(text)
+            if kept > limit:
+                sizes.clear()
+                kept = len(text)
+            sizes[text] = size
         return size
+
+    return find_size
 
 
 ESTIMATE_COUNTER: Final = Counter(
     name="estimate",
-    text=MemoizedCount(estimate),
+    text=remember_sizes(estimate),
     visible=full_text,
     media=count_media_tokens,
     per_message=4,

@@ -46,7 +46,6 @@ _ALIASES: Final = {
 }
 DEFAULT: Final = "openai"
 """The format of a list that shows none: most clients speak it, and plain items read the same in all."""
-_PLAIN_FIELDS: Final = frozenset({"role", "content"})
 _PLAIN_ROLES: Final = frozenset({"user", "assistant", "system", "developer"})
 _OTHER_FIELDS: Final = frozenset(
     {"role", "name", "id", "reasoning_details", "thinking_blocks", "thinking", "images", "annotations"}
@@ -259,9 +258,9 @@ def _is_plain(item: Any) -> bool:
     """True if an item has a role and a string only, as most have; every format can read it."""
     return (
         type(item) is dict
-        and item.keys() == _PLAIN_FIELDS
-        and type(item["content"]) is str
-        and type(item["role"]) is str
+        and len(item) == 2
+        and type(item.get("content")) is str
+        and type(item.get("role")) is str
         and item["role"] in _PLAIN_ROLES
     )
 

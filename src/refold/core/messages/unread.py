@@ -53,11 +53,10 @@ def hides_before(messages: Sequence[Message], at: int) -> bool:
     what their endpoint has returned.
     """
     message = messages[at]
-    if not is_compaction(message) or is_native(message):
-        return False
     values = [block.value for block in find_blocks(message)]
     has_words = any(isinstance(value, Mapping) and value.get("content") is not None for value in values)
-    return has_words or at == 0 or any(before.role in {"assistant", "tool"} for before in messages[:at])
+    is_whole = has_words or at == 0 or any(each.role in {"assistant", "tool"} for each in messages[:at])
+    return bool(values) and is_whole and not is_native(message)
 
 
 def find_reported_tokens(message: Message) -> int | None:
@@ -115,22 +114,14 @@ def end_orders(message: Message) -> Message:
 
 def find_unread(messages: Sequence[Message]) -> frozenset[int]:
     """Return the positions of the messages that the provider does not read."""
-    unread: set[int] = set()
-    user_spoke_later = False
-    for index in range(len(messages) - 1, -1, -1):
-        message = messages[index]
-        if message.role == "system" and user_spoke_later and lasts_one_turn(message):
-            unread.add(index)
-        if hides_before(messages, index):
-            unread.update(range(index))
-            break
-        user_spoke_later = user_spoke_later or message.role == "user"
-    return frozenset(unread)
+    blocks = [at for at, message in enumerate(messages) if is_compaction(message)]
+    first = next((at for at in reversed(blocks) if hides_before(messages, at)), 0)
+    last_user = next((at for at in range(len(messages) - 1, first, -1) if messages[at].role == "user"), 0)
+    systems = [at for at in range(first, last_user) if messages[at].role == "system"]
+    return frozenset((*range(first), *(at for at in systems if lasts_one_turn(messages[at]))))
 
 
 def count_read(messages: Sequence[Message], sizes: Sequence[int]) -> tuple[int, ...]:
     """Return the sizes of messages, 0 for those that the provider does not read."""
     unread = find_unread(messages)
-    return (
-        tuple(0 if index in unread else size for index, size in enumerate(sizes)) if unread else tuple(sizes)
-    )
+    return tuple(0 if at in unread else size for at, size in enumerate(sizes)) if unread else tuple(sizes)

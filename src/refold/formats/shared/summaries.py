@@ -58,20 +58,19 @@ def recognise_summary(role: str, text: str) -> Mapping[str, Any] | None:
 def mark_summaries(messages: Sequence[Message]) -> tuple[Message, ...]:
     """Mark the summaries in a history, and acknowledgements directly behind one."""
     marked: list[Message] = list(messages)
-    is_behind_summary = False
-    for index, message in enumerate(marked):
+    for index, message in enumerate(messages):
         parts = message.parts
         # a message that holds more than the summary also holds somebody's own words: not ours to replace
-        if len(parts) != 1 or type(parts[0]) is not Text:
-            is_behind_summary = False
+        if len(parts) != 1 or type(parts[0]) is not Text or parts[0].text[:1] not in _FIRST_CHARACTERS:
             continue
-        text = parts[0].text
-        meta = recognise_summary(message.role, text) if text[:1] in _FIRST_CHARACTERS else None
-        if is_behind_summary and message.role == "assistant" and text == summary_headers.ACKNOWLEDGEMENT:
-            marked[index] = replace(message, source=SUMMARY, meta={"kind": "ack"})
-        elif meta is not None:
-            marked[index] = replace(message, source=SUMMARY, meta=meta)
-        is_behind_summary = meta is not None
+        meta = recognise_summary(message.role, parts[0].text)
+        if meta is None:
+            continue
+        marked[index] = replace(message, source=SUMMARY, meta=meta)
+        for behind in messages[index + 1 : index + 2]:
+            is_alone = behind.role == "assistant" and len(behind.parts) == 1
+            if is_alone and behind.text == summary_headers.ACKNOWLEDGEMENT:
+                marked[index + 1] = replace(behind, source=SUMMARY, meta={"kind": "ack"})
     return tuple(marked)
 
 

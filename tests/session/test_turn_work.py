@@ -249,6 +249,54 @@ def test_a_change_in_a_view_that_a_caller_continues_begins_a_branch(at, turns):
     assert any(message.get("content") == "other words" for message in session.view())
 
 
+class Looked(list):
+    """A list that counts the messages of its slices."""
+
+    looked_at = 0
+
+    def __getitem__(self, key):
+        if isinstance(key, slice):
+            self.looked_at += len(range(*key.indices(len(self))))
+        return super().__getitem__(key)
+
+
+@pytest.mark.parametrize("continues", ["list", "view"])
+def test_a_turn_copies_as_much_of_a_long_list_however_long_it_is(monkeypatch, continues):
+    """Of a list that has only grown: what is new, the newest messages and a stretch of the others."""
+    monkeypatch.setattr("refold.session.steps.take_in.SHORT", 20)
+    looked = []
+    for turns in (50, 200):
+        session, messages, _ = send_folded(turns)
+        session.compact("truncate", keep=turns * 3)  # a view as long as the list is compared with that, too
+        view = session.prepare(messages).messages
+        messages = Looked(view if continues == "view" else messages)
+        for _ in range(3):  # the first list that continues a view is compared with everything said
+            messages.append({"role": "user", "content": "and now?"})
+            messages.looked_at = 0
+            sent = session.prepare(messages).messages
+        assert sent is not messages
+        looked.append(messages.looked_at)
+    assert max(looked) < 120  # 32 of the newest, a stretch of 64, and what is new
+
+
+def test_a_turn_that_continues_a_view_makes_no_copies(monkeypatch):
+    """The caller has all of it: only a later turn that needs copies makes them."""
+    session, _, ready = send_folded()
+    view = ready.messages
+    for turn in range(3):
+        view.append({"role": "user", "content": f"and now {turn}?"})
+        copied, copy_item = [], sys.modules["refold.session.state.caller_history"].copy_item
+        with monkeypatch.context() as patched:
+            patched.setattr(
+                "refold.session.state.caller_history.copy_item",
+                lambda item, copied=copied, copy_item=copy_item: copied.append(item) or copy_item(item),
+            )
+            view = session.prepare(view).messages
+    assert copied == []
+    assert session.prepare().messages == view
+    assert session.prepare(view).origins == [*range(len(view))]
+
+
 def test_a_turn_of_a_talk_with_gemini_takes_as_many_calls_however_long_it_is():
     calls = []
     for turns in (50, 200):

@@ -49,21 +49,19 @@ class SentCopies:
     """The places of those that are copies, because a fold made them."""
 
     def update(self, items: list[Any], stretch: tuple[int, int]) -> list[Any]:
-        """Return copies of these messages: those that were sent before, as far as nobody has changed them.
+        """Return the copies of these messages, in our own list; what a caller has changed is made anew.
 
         stretch   the older ones that are compared this time
         """
-        copies = self.copies
         replaced = self._find_replaced(items, stretch)
-        if len(copies) > len(items) or replaced:
-            copies = copies[: len(items)]
         if self.source is not items or replaced:
-            self.forget_choice()
+            self.chosen = None
+        del self.copies[len(items) :]
         for at in replaced:
-            copies[at] = copy_item(items[at])
-        copies += [copy_item(item) for item in items[len(copies) :]]
-        self.copies, self.source = copies, items
-        return copies.copy()
+            self.copies[at] = copy_item(items[at])
+        self.copies += [copy_item(item) for item in items[len(self.copies) :]]
+        self.source = items
+        return self.copies
 
     def _find_replaced(self, items: list[Any], stretch: tuple[int, int]) -> set[int]:
         """Return the places of copies that are no longer what the view has, or that a caller has changed."""
@@ -92,10 +90,6 @@ class SentCopies:
         self.chosen += [copy if place is None else messages[place] for copy, place in pairs]
         self.made += [at for at, place in enumerate(new, first) if place is None]
         return self.chosen.copy()
-
-    def forget_choice(self) -> None:
-        """Choose anew the next time."""
-        self.chosen = None
 
 
 @dataclass(slots=True)
@@ -131,20 +125,23 @@ class CallerHistory:
     next_places: dict[str, int] = field(default_factory=dict)
     """Where the next comparison of older messages begins, by what is compared: each goes on by itself."""
 
-    def send(self, position: LogPosition, loaded: LoadedView, *, new_copies: bool = False) -> list[Any]:
-        """Return what the model sees, as copies that the caller may change and continue.
+    def copy_view(self, loaded: LoadedView, *, new_copies: bool = False) -> list[Any]:
+        """Return what the model sees, as copies that the caller may change and continue, in our own list.
 
         The same copies are sent again while nobody has changed them, unless new ones are asked for.
         """
+        if new_copies:
+            self.sent_copies = SentCopies()
+        newest = max(0, len(loaded.items) - NEWEST_COPIES)
+        return self.sent_copies.update(loaded.items, self.next_stretch("copies", NEWEST_COPIES, newest))
+
+    def note_view(self, position: LogPosition, loaded: LoadedView) -> None:
+        """Note that the view is sent as it stands."""
         folds = tuple(fold.name for fold in position.view.standing)
         before = self.sent_views.pop(folds, None)
         self.sent_views[folds] = _extend_sent(before, position, loaded)
         while len(self.sent_views) > MAX_SENT_VIEWS:
             del self.sent_views[next(iter(self.sent_views))]
-        if new_copies:
-            self.sent_copies = SentCopies()
-        newest = max(0, len(loaded.items) - NEWEST_COPIES)
-        return self.sent_copies.update(loaded.items, self.next_stretch("copies", NEWEST_COPIES, newest))
 
     def continues_view(self, loaded: LoadedView) -> bool:
         """True if the list that was handed in last is the view, word for word."""
@@ -164,7 +161,7 @@ class CallerHistory:
             self.said_items += items
 
     def hold_list(
-        self, messages: Sequence[Any], start: int, known: int, *, as_said: bool, same: bool = False
+        self, messages: list[Any], start: int, known: int, *, as_said: bool, same: bool = False
     ) -> None:
         """Keep the caller's own list.
 
@@ -174,11 +171,11 @@ class CallerHistory:
         same      True if the known ones are the objects that are held already
         """
         if not (same and as_said):
-            self.sent_copies.forget_choice()
+            self.sent_copies.chosen = None
         are_new = as_said and known > 0 and self.last_object is not messages[start + known - 1]
         if not same or len(self.caller_objects) != known:
-            self.caller_objects, known = [], 0
-        if not are_new:
+            self.caller_objects = [] if are_new else messages[start:]
+        elif not are_new:
             self.caller_objects += messages[start + known :]
         self.caller_list = messages if as_said and not are_new else ()
         self.last_object = messages[-1] if messages else None
@@ -233,8 +230,7 @@ class CallerHistory:
         shown, places = self.said_places
         if shown is not loaded.view_items:
             shown, places = self.said_places = loaded.view_items, [*range(loaded.fixed)]
-        ahead = loaded.fixed - 1
-        new = shown[len(places) :]
+        ahead, new = loaded.fixed - 1, shown[len(places) :]
         places += [item.first + ahead if isinstance(item, MessageRange) else None for item in new]
         return places
 

@@ -170,7 +170,8 @@ class SessionState:
 
     def send_view(self, *, new_copies: bool = False) -> list[Any]:
         """Return what the model sees, as copies that the caller may change and continue."""
-        return self.caller.send(self.position, self.loaded, new_copies=new_copies)
+        self.caller.note_view(self.position, self.loaded)
+        return self.caller.copy_view(self.loaded, new_copies=new_copies).copy()
 
     def shortening_folds(self) -> list[Folded]:
         """Return the folds that made the view shorter, oldest first; repairs are not for people to undo."""

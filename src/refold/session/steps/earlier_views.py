@@ -142,17 +142,18 @@ def common_length(wire: Format, known: Sequence[Any], body: Sequence[Any]) -> in
 
 
 def find_rewritten(
-    wire: Format, known: Sequence[Any], body: Sequence[Any], changed: list[int] | None = None
+    wire: Format, known: Sequence[Any], body: Sequence[Any], changed: list[int] | None = None, start: int = 0
 ) -> list[int] | None:
     """Return the places of messages that came back in other JSON; None if the list begins otherwise.
 
     changed   the places that differ, if they are known
+    start     where the known messages begin in the list
     """
-    if len(body) < len(known):
+    if len(body) - start < len(known):
         return None
     places = []
-    for place in find_changed(known, body) if changed is None else changed:
-        if not is_same(wire, known[place], body[place], place + 1):
+    for place in find_changed(known, body, start) if changed is None else changed:
+        if not is_same(wire, known[place], body[start + place], place + 1):
             return None
         places.append(place)
     return places

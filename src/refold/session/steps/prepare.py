@@ -119,11 +119,9 @@ def _choose_list(
 
     The caller's own list is sent as it is if nothing was changed; else its own objects where no fold is.
     """
-    if state.position.tip != taken.tip:  # others said something while a model answered
+    if messages is None or state.position.tip != taken.tip:  # others said something while a model answered
         copies = state.send_view()
         return copies, [None] * len(copies)
-    if messages is None:
-        return state.send_view(), state.caller.trace_view(state.loaded)
     loaded = state.loaded
     if (
         taken.as_said
@@ -131,11 +129,12 @@ def _choose_list(
         and len(messages) == len(loaded.items)
     ):
         return (messages if isinstance(messages, list) else list(messages)), range(len(messages))
-    copies, places = state.send_view(), state.caller.trace_view(loaded)
+    state.caller.note_view(state.position, loaded)
     blocks = find_block_places(state)
     if state.caller.continues_view(loaded) and not (blocks or loaded.has_private or loaded.bound.thinking):
         state.caller.hold_sent(sent := list(messages))
-        return sent, places
+        return sent, range(len(sent))
+    copies, places = state.caller.copy_view(loaded), state.caller.trace_view(loaded)
     for at in blocks:
         place = places[at]  # the caller may have another face of it than the model in use can read
         places[at] = place if place is not None and messages[place] == copies[at] else None

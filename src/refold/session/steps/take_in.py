@@ -155,7 +155,8 @@ def _take_in_known(
     if not as_said:
         is_whole = compared is not None and compared.is_of_view and not compared.places
         state.caller.hold_view(messages, state.loaded, state.view.said, is_whole=is_whole)
-        state.caller.hold_resumed([*body, *new], state.position)
+        body += new  # a list of its own, as it is none of what was said
+        state.caller.hold_resumed(body, state.position)
     elif edited := state.position.edited:  # what was edited in a view may be again what it was
         places = {number: fixed + number - 1 for number in edited if fixed + number <= len(messages)}
         changed = {
@@ -220,10 +221,8 @@ def _compare(state: SessionState, messages: list[Any]) -> _Comparison | None:
     if not known or len(messages) < fixed + len(known) or messages[:fixed] != state.loaded.items[:fixed]:
         return None
     objects, count = caller.caller_objects, len(known)
-    is_own = messages is caller.caller_list
     if (
-        (is_own or count > SHORT)
-        and caller.caller_list
+        (messages is caller.caller_list or (count > SHORT and caller.caller_list))
         and len(objects) == count
         and objects[-1] is messages[fixed + count - 1]
         and _holds(messages, objects, fixed)
@@ -299,7 +298,7 @@ def _find_in_views(
         own = _count_leading(wire, view.items)
         if not own or (start := count - own) < first:
             continue
-        if find_rewritten(wire, view.items[: own + 1], messages[start:]) is not None:
+        if find_rewritten(wire, view.items[: own + 1], messages, start=start) is not None:
             return start, []
         if _puts_behind(wire, view, own, messages[count:]):
             return start, list(zip(view.view_items[:own], view.items[:own], strict=True))
@@ -392,14 +391,13 @@ def _find_known(
     in_said, in_view = (None, changed) if compared and compared.is_of_view else (changed, None)
     if said and in_said == []:
         return _Known(said, as_said=True)
-    body = messages[fixed:]
-    if said and (rewritten := find_rewritten(state.wire, said, body, in_said)) is not None:
+    if said and (rewritten := find_rewritten(state.wire, said, messages, in_said, fixed)) is not None:
         for place in rewritten:  # they came back in other JSON; the log keeps the first form
-            said[place] = copy_item(body[place])
+            said[place] = copy_item(messages[fixed + place])
         loaded.update_items({place + 1: said[place] for place in rewritten})
         return _Known(said, as_said=True)
-    sent = loaded.body
-    if sent and (rewritten := find_rewritten(state.wire, sent, body, in_view)) is not None:
+    sent = loaded.body if compared is None or in_view is None else compared.known
+    if sent and (rewritten := find_rewritten(state.wire, sent, messages, in_view, fixed)) is not None:
         # Folds may insert the same words, so a list that begins with this view may continue an earlier one:
         # if it ends with a fold's own words, and this view was not sent from here.
         folds = tuple(fold.name for fold in state.view.standing)
@@ -411,14 +409,14 @@ def _find_known(
         # be continued behind a system prompt that it is bound to: then it is shown again.
         loaded.put_items(
             {
-                loaded.fixed + place: copy_item(without_private(body[place]))
+                loaded.fixed + place: copy_item(without_private(messages[fixed + place]))
                 for place in rewritten
-                if not (folded and loaded.changes_bound(loaded.fixed + place, body[place]))
-                and not loaded.is_mended(loaded.fixed + place, body[place])
+                if not (folded and loaded.changes_bound(loaded.fixed + place, messages[fixed + place]))
+                and not loaded.is_mended(loaded.fixed + place, messages[fixed + place])
             }
         )
-        return _Known(loaded.body, as_said=not folded)
-    resumed = find_resumed_items(state, body)
+        return _Known(loaded.body if rewritten else sent, as_said=not folded)
+    resumed = find_resumed_items(state, messages[fixed:])
     return None if resumed is None else _Known(resumed, as_said=False)
 
 
@@ -443,8 +441,7 @@ def _is_unchanged(state: SessionState, said: Sequence[Any], messages: Sequence[A
     The newest messages are compared in every turn, the older ones part by part, so that a turn costs the
     same however long the history is.
     """
-    last = len(said)
-    first = max(0, last - NEWEST)
+    first = max(0, len(said) - NEWEST)
     start, end = state.caller.next_stretch("said", STRETCH, first)
-    is_same_end = said[first:] == messages[fixed + first : fixed + last]
+    is_same_end = said[first:] == messages[fixed + first : fixed + len(said)]
     return is_same_end and said[start:end] == messages[fixed + start : fixed + end]

@@ -2,6 +2,7 @@
 
 import copy
 import sys
+import weakref
 from dataclasses import replace
 
 import pytest
@@ -263,7 +264,8 @@ class Looked(list):
 @pytest.mark.parametrize("continues", ["list", "view"])
 def test_a_turn_copies_as_much_of_a_long_list_however_long_it_is(monkeypatch, continues):
     """Of a list that has only grown: what is new, the newest messages and a stretch of the others."""
-    monkeypatch.setattr("refold.session.steps.take_in.SHORT", 20)
+    for module in ("steps.take_in", "state.caller_history"):
+        monkeypatch.setattr(f"refold.session.{module}.SHORT", 20)
     looked = []
     for turns in (50, 200):
         session, messages, _ = send_folded(turns)
@@ -295,6 +297,17 @@ def test_a_turn_that_continues_a_view_makes_no_copies(monkeypatch):
     assert copied == []
     assert session.prepare().messages == view
     assert session.prepare(view).origins == [*range(len(view))]
+
+
+@pytest.mark.parametrize(("turns", "is_held"), [(10, True), (300, False)])
+def test_a_session_holds_no_long_list_of_the_callers(turns, is_held):
+    """To free one takes a look at each message, and a caller may make a new list in each turn."""
+    session, messages = open_session(), history(turns)
+    for _ in range(2):
+        held = weakref.ref(brought := Looked(messages))
+        assert session.prepare(brought).messages is brought
+        del brought
+        assert (held() is not None) == is_held
 
 
 def test_a_turn_of_a_talk_with_gemini_takes_as_many_calls_however_long_it_is():

@@ -21,6 +21,9 @@ NEWEST_COPIES: Final = 32
 that changes an older copy in a longer view may get it back some times. More makes every turn costlier."""
 FIRST_COPIES: Final = 8
 """First copies that are compared each time as well: programs put cache marks at both ends of a list."""
+SHORT: Final = 1_024
+"""Messages in another list of the caller's that are all compared by content. In a longer one that holds the
+same objects an edit in place is noticed as in the caller's own list."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +102,7 @@ class CallerHistory:
     said_items: list[Any] | None = field(default_factory=list)
     """Every message said, as the caller holds it; None if they are not in memory."""
     caller_list: Sequence[Any] | None = None
-    """The caller's own list, as it came last."""
+    """The caller's own list, as it came last; of a long one its objects alone: to free it takes a while."""
     caller_objects: list[Any] = field(default_factory=list)
     """The caller's own objects for the messages said, as far as they are in memory; none of a caller that
     makes new ones for every list, because they are not met again."""
@@ -147,9 +150,9 @@ class CallerHistory:
         """True if the list that was handed in last is the view, word for word."""
         return self.has_whole_view and self.handed_view == loaded.view_items
 
-    def hold_sent(self, sent: list[Any]) -> None:
-        """Keep the list that is sent for one that was handed in: it has the same objects."""
-        self.caller_list = sent
+    def hold_own(self, messages: Sequence[Any]) -> None:
+        """Keep a list with the caller's own objects."""
+        self.caller_list = messages if len(self.caller_objects) <= SHORT else self.caller_objects
 
     def hold_said(self, items: list[Any] | None) -> None:
         """Keep these as every message said; None if they are not in memory."""
@@ -177,7 +180,9 @@ class CallerHistory:
             self.caller_objects = [] if are_new else messages[start:]
         elif not are_new:
             self.caller_objects += messages[start + known :]
-        self.caller_list = messages if as_said and not are_new else ()
+        self.caller_list = ()
+        if as_said and not are_new:
+            self.hold_own(messages)
         self.last_object = messages[-1] if messages else None
         self.handed_view, self.has_whole_view = None, False
 

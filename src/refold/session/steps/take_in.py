@@ -17,7 +17,7 @@ from refold.core.messages.plain_values import has_objects, read_each, to_plain_m
 from refold.errors import FormatError
 from refold.formats import Format
 from refold.session.drivers import SessionFlow, StoreCall
-from refold.session.state.caller_history import SentView, copy_item, view_to_send
+from refold.session.state.caller_history import SHORT, SentView, copy_item, view_to_send
 from refold.session.state.loaded_view import without_private
 from refold.session.state.session_state import SessionState
 from refold.session.steps.append import append_messages, mark_entry
@@ -44,9 +44,6 @@ all of them."""
 STRETCH: Final = 64
 """Older messages that are compared by content in one turn, one stretch after the other. An edit in place
 among them is noticed some turns later."""
-SHORT: Final = 1_024
-"""Messages in another list of the caller's that are all compared by content. In a longer one that holds the
-same objects an edit in place is noticed as in the caller's own list."""
 
 _Orders: TypeAlias = list[tuple[ViewItem | None, Any]]
 """Orders that a view begins with: where they stand, and as they are known."""

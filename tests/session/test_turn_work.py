@@ -261,11 +261,12 @@ class Looked(list):
         return super().__getitem__(key)
 
 
+@pytest.mark.parametrize("short", [20, 5_000])
 @pytest.mark.parametrize("continues", ["list", "view"])
-def test_a_turn_copies_as_much_of_a_long_list_however_long_it_is(monkeypatch, continues):
-    """Of a list that has only grown: what is new, the newest messages and a stretch of the others."""
+def test_a_turn_copies_as_much_of_a_list_that_grows_however_long_it_is(monkeypatch, continues, short):
+    """What is new, the newest messages and a stretch of the others; also of a view that comes back each time."""
     for module in ("steps.take_in", "state.caller_history"):
-        monkeypatch.setattr(f"refold.session.{module}.SHORT", 20)
+        monkeypatch.setattr(f"refold.session.{module}.SHORT", short)
     looked = []
     for turns in (50, 200):
         session, messages, _ = send_folded(turns)

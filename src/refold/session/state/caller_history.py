@@ -103,6 +103,8 @@ class CallerHistory:
     """Every message said, as the caller holds it; None if they are not in memory."""
     caller_list: Sequence[Any] | None = None
     """The caller's own list, as it came last; of a long one its objects alone: to free it takes a while."""
+    sent_list: list[Any] | None = None
+    """The list that was sent for that one, if it is another with the same objects."""
     caller_objects: list[Any] = field(default_factory=list)
     """The caller's own objects for the messages said, as far as they are in memory; none of a caller that
     makes new ones for every list, because they are not met again."""
@@ -150,9 +152,10 @@ class CallerHistory:
         """True if the list that was handed in last is the view, word for word."""
         return self.has_whole_view and self.handed_view == loaded.view_items
 
-    def hold_own(self, messages: Sequence[Any]) -> None:
-        """Keep a list with the caller's own objects."""
-        self.caller_list = messages if len(self.caller_objects) <= SHORT else self.caller_objects
+    def hold_own(self, messages: Sequence[Any], sent: list[Any] | None = None) -> None:
+        """Keep a list with the caller's own objects, and the list that is sent for it."""
+        is_short = len(self.caller_objects) <= SHORT
+        self.caller_list, self.sent_list = (messages, sent) if is_short else (self.caller_objects, None)
 
     def hold_said(self, items: list[Any] | None) -> None:
         """Keep these as every message said; None if they are not in memory."""
@@ -180,7 +183,7 @@ class CallerHistory:
             self.caller_objects = [] if are_new else messages[start:]
         elif not are_new:
             self.caller_objects += messages[start + known :]
-        self.caller_list = ()
+        self.caller_list, self.sent_list = (), None
         if as_said and not are_new:
             self.hold_own(messages)
         self.last_object = messages[-1] if messages else None

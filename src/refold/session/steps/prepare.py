@@ -132,7 +132,7 @@ def _choose_list(
     state.caller.note_view(state.position, loaded)
     blocks = find_block_places(state)
     if state.caller.continues_view(loaded) and not (blocks or loaded.has_private or loaded.bound.thinking):
-        state.caller.hold_own(sent := list(messages))
+        state.caller.hold_own(messages, sent := list(messages))
         return sent, range(len(sent))
     copies, places = state.caller.copy_view(loaded), state.caller.trace_view(loaded)
     for at in blocks:

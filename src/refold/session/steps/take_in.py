@@ -218,8 +218,9 @@ def _compare(state: SessionState, messages: list[Any]) -> _Comparison | None:
     if not known or len(messages) < fixed + len(known) or messages[:fixed] != state.loaded.items[:fixed]:
         return None
     objects, count = caller.caller_objects, len(known)
+    is_own = messages is caller.caller_list or messages is caller.sent_list
     if (
-        (messages is caller.caller_list or (count > SHORT and caller.caller_list))
+        (is_own or (count > SHORT and caller.caller_list))
         and len(objects) == count
         and objects[-1] is messages[fixed + count - 1]
         and _holds(messages, objects, fixed)

@@ -359,6 +359,17 @@ def test_a_view_that_begins_with_an_edited_order_is_continued(system, policy, re
     assert reopen(session).view() == session.view() != edited, "and that it is as it was said again"
 
 
+def test_a_view_that_loses_its_summary_behind_an_edited_order_begins_a_branch():
+    history = [user("hello"), ORDER, *talk(30)[1:]]
+    session = opened(window=9_000, policy="ripple", ask=Scripted("They talked of numbers. " * 9))
+    session.prepare(history)
+    view = session.view() if session.compact().compacted else []
+    assert view[0] == ORDER
+    view = session.prepare([*view, reply("more"), user("next")]).messages
+    edited = [*EDITS["other words"], *view[2:]]
+    assert session.prepare(edited).messages == edited
+
+
 def test_truncated_history_is_answered_anew():
     with opened(window=100_000) as session:
         history = talk(5)

@@ -298,7 +298,7 @@ def _find_in_views(
             continue
         if find_rewritten(wire, view.items[: own + 1], messages, start=start) is not None:
             return start, []
-        if _puts_behind(wire, view, own, messages[count:]):
+        if view.view_items and _puts_behind(wire, view, own, messages[count:]):  # a resumed view has none
             return start, list(zip(view.view_items[:own], view.items[:own], strict=True))
     return None
 

@@ -7,13 +7,14 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import islice, pairwise
+from string import digits
 from typing import Any, Final
 
 from refold.core.facts.entities import CLASS, CONSTANT, ERROR, FILE, ID, NUMBER, PATH, VERSION, find_entities
 from refold.core.facts.injections import find_instructions, is_instruction
 from refold.core.facts.ledger import FAILED, FILE_RULE_WEIGHT, RULE_KINDS, SEEN_ONLY, SETTLED, Fact
 from refold.core.facts.sentences import classify_sentence
-from refold.core.facts.words import word_lists
+from refold.core.facts.words import number_signs, word_lists
 from refold.core.messages.file_operations import is_refusal
 from refold.core.messages.text_cutting import first_line
 from refold.core.messages.transcript import parse_arguments
@@ -71,9 +72,7 @@ _MARKS: Final = {
 list are known, which no plan replaces."""
 _NUMBER: Final = re.compile(r"\d(?<!\w.)[\w.,:%/-]{0,40}")
 """A word that begins with a digit; what stands before it is looked at last, which is faster."""
-_VALUE_SIGNS: Final = bytes(
-    1 if chr(code).isdigit() else 2 if code in b" $\"'`=>" else 3 * (chr(code) == ":") for code in range(128)
-).ljust(256)
+_VALUE_SIGNS: Final = number_signs(digits, " $\"'`=>", ":")
 """Digits, what may stand right before a value, and colons: `re` takes thrice as long to look for them."""
 _VALUE: Final = read_pattern(__package__, "value")
 """The same with the word behind it, which may be its unit. Few numbers belong to a word before them, and only

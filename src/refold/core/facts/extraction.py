@@ -9,6 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from string import ascii_letters, digits
 from typing import Any, Final
 
 from refold.core.facts.collector import (
@@ -37,6 +38,7 @@ from refold.core.facts.sentences import (
     may_be_rule,
     split_sentences,
 )
+from refold.core.facts.words import number_signs
 from refold.core.messages import file_operations
 from refold.core.messages.message import Message, Text, ToolCall, ToolResult
 from refold.core.messages.speakers import find_own_words, find_speaker, find_speaker_names
@@ -107,10 +109,7 @@ _SPECIFIC: Final = re.compile(r"\b[\w.,:/-]{0,40}\d[\w.,:/-]{0,40}|\b\w[\w./-]{0
 """Dates, amounts, numbers of orders, names of files: what somebody asks for again."""
 _REMOVED_BY_PATCH: Final = re.compile(r"^\*\*\* Delete File: (\S.{0,400})$", re.MULTILINE)
 _MAY_BE_SPECIFIC: Final = re.compile(r"[\d/_.](?:(?<=\d)|[\w./-])")
-_SPECIFIC_SIGNS: Final = bytes(
-    1 if chr(code).isdigit() else 2 if code in b"/_." else 3 * (chr(code).isalpha() or code == 45)
-    for code in range(128)
-).ljust(256)
+_SPECIFIC_SIGNS: Final = number_signs(digits, "/_.", ascii_letters + "-")
 """What each of them has: a digit, or one of three signs before another one or a letter."""
 
 

@@ -24,6 +24,15 @@ def make_letters(others: str) -> bytes:
     return bytes(code if chr(code).isalnum() or chr(code) in others else 32 for code in range(256))
 
 
+def number_signs(*kinds: str) -> bytes:
+    """Return a table that gives each sign of these kinds the number of its kind, from 1 on, and others 0."""
+    table = bytearray(256)
+    for number, kind in enumerate(kinds, 1):
+        for sign in kind:
+            table[ord(sign)] = number
+    return bytes(table)
+
+
 _WORDS, _NAMES = make_letters("'"), make_letters("_")
 """What each letter of ASCII is in words, which may have an apostrophe, and in names, which may have an
 underscore."""

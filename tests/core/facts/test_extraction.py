@@ -3,6 +3,8 @@
 import json
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from refold.core.facts import extraction
 from refold.core.facts.extraction import find_facts
@@ -994,3 +996,48 @@ class Noting:
 
     def __hash__(self):
         return id(self.read)
+
+
+WORDS = [
+    "the port",
+    " is",
+    "=",
+    ":",
+    " ",
+    "8080",
+    "10:30",
+    "$5",
+    "(3)",
+    '"7"',
+    "a.py",
+    "e.g.",
+    "U.S.",
+    "\n",
+    ". ",
+]
+
+
+@given(st.lists(st.sampled_from(WORDS), max_size=12), st.sampled_from([user, assistant]))
+def test_a_text_of_ascii_is_read_like_one_with_other_letters(words, say):
+    """Tables read the first and patterns the second; a line of one other letter says nothing."""
+    text = "".join(words)
+    plain, other = (
+        [fact for fact in facts(say(said)).facts if fact.kind in {"value", "name", "answer"}]
+        for said in (text, f"{text}\n\n\u00e9")
+    )
+    assert plain == other
+
+
+@given(
+    st.lists(
+        st.sampled_from(["Bay", "pier", "Old Quay", "it's", "a.b", "AT&T", "x-ray"]), min_size=3, max_size=6
+    )
+)
+def test_listed_names_of_ascii_are_found_like_those_beside_other_letters(names):
+    """Words that the answers write in small letters are no names, whatever other letters stand beside them."""
+    text = "Places:\n" + "\n".join(f"- {name}: good for a bay." for name in names)
+    plain, other = (
+        [fact.text for fact in facts(user("Where?"), assistant(said)).of("listed")]
+        for said in (text, f"{text}\n\n\u00e9")
+    )
+    assert plain == other

@@ -74,11 +74,9 @@ class Page(Protocol):
     @property
     def url(self) -> str:
         """Its address."""
-        ...
 
     def close(self) -> None:
         """End it."""
-        ...
 
 
 @dataclass(slots=True, kw_only=True)

@@ -49,7 +49,6 @@ class UserInterface(Protocol):
 
     def show(self, *shown: Displayable) -> None:
         """Show something."""
-        ...
 
     def choose(
         self,
@@ -63,11 +62,9 @@ class UserInterface(Protocol):
 
         takes_lines   return any other line that is typed, in place of asking again
         """
-        ...
 
     def edit(self, text: str) -> str | None:
         """Let the user edit a text; None if the user gives up and leaves it as it was."""
-        ...
 
 
 def format_tokens(tokens: int) -> str:

@@ -79,27 +79,22 @@ class ChatClient(Protocol):
     @property
     def name(self) -> str:
         """The address, without secrets."""
-        ...
 
     @property
     def model(self) -> str:
         """The name of the model."""
-        ...
 
     @property
     def window(self) -> int | None:
         """Tokens that history and reply may have together; None if unknown."""
-        ...
 
     @property
     def format(self) -> str:
         """The wire of its messages: "openai", "anthropic", "gemini" or "responses"."""
-        ...
 
     @property
     def tools(self) -> bool:
         """True if the model takes tools; if not, tools are left out of the request."""
-        ...
 
     def chat(
         self,
@@ -110,23 +105,18 @@ class ChatClient(Protocol):
         max_tokens: int | None = None,
     ) -> Iterator[Delta | Reply]:
         """Stream a reply; tools are neutral: `{"name", "description", "parameters": JSON schema}`."""
-        ...
 
     def user(self, text: str) -> Json:
         """Make a user message of this wire."""
-        ...
 
     def result(self, call: RequestedCall, text: str, *, failed: bool = False) -> Json:
         """Make the message that answers one tool call."""
-        ...
 
     def results(self, outcomes: Sequence[tuple[RequestedCall, str, bool]]) -> tuple[Json, ...]:
         """Make the messages that answer all calls of a reply (call, text, failed); Gemini wants one."""
-        ...
 
     def close(self) -> None:
         """Drop running replies and release resources; may be called twice and from another thread."""
-        ...
 
 
 def open_chat_client(address: str, **options: Any) -> ChatClient:

@@ -31,26 +31,20 @@ class Client(Protocol):
     @property
     def name(self) -> str:
         """The address, without secrets."""
-        ...
 
     @property
     def model(self) -> str:
         """The name of the model."""
-        ...
 
     @property
     def window(self) -> int | None:
         """Tokens that a question and its answer may have together; None if unknown."""
-        ...
 
     def ask(self, question: Ask) -> Answer:
         """Ask and wait for the answer; raise `AnswerFailed` if there is none in time."""
-        ...
 
     async def aask(self, question: Ask) -> Answer:
         """Ask inside an event loop."""
-        ...
 
     def close(self) -> None:
         """Release connections and processes; may be called twice."""
-        ...

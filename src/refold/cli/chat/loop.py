@@ -19,27 +19,21 @@ class TerminalInterface(UserInterface, Protocol):
     @property
     def is_interactive(self) -> bool:
         """True if a person sits there, so that the chat goes on after a failure."""
-        ...
 
     def attach(self, conversation: Conversation) -> None:
         """Show this conversation from now on."""
-        ...
 
     def read(self) -> str | None:
         """Return the next message or command; None at the end of the input."""
-        ...
 
     def show_event(self, event: ChatEvent) -> None:
         """Show an event of the turn."""
-        ...
 
     def during_turn(self) -> AbstractContextManager[None]:
         """Prepare for a turn, and clean up however it ends."""
-        ...
 
     def note(self, note: Note) -> None:
         """Show a note that is no part of the answer."""
-        ...
 
 
 def talk(conversation: Conversation, ui: TerminalInterface, *, show_context: bool) -> int:

@@ -22,10 +22,6 @@ EVALS: Final = {
 class Screen(Protocol):
     """The part of a screen that an eval needs."""
 
-    @property
-    def width(self) -> int:
-        """The number of columns."""
-
     def line(self, text: str = "") -> None:
         """Print one line of the result."""
 

@@ -74,8 +74,3 @@ def _make_messages(carrier: str, payload: str, name: str) -> Wire:
         asked = f"I look at the history.\n\n```bash\n{argument}\n```"
         return [{"role": "assistant", "content": asked}, {"role": "user", "content": text}]
     return [{"role": "assistant", "content": text}]
-
-
-def insert_attack(attack: Attack, before: Wire, after: Wire) -> Wire:
-    """Return a history of work with the attack in the middle."""
-    return [*before, *attack.messages, *after]

@@ -11,7 +11,7 @@ from typing import Any, Final
 from refold.core.compaction.flow import Answer, Ask
 from refold.errors import RefoldError
 from refold.evals import Screen
-from refold.evals.attacks import Attack, insert_attack, make_attacks
+from refold.evals.attacks import Attack, make_attacks
 from refold.evals.datasets import read_dataset
 from refold.evals.measures.planted_facts import parse_folds
 from refold.evals.methods import (
@@ -119,9 +119,8 @@ def measure_method(
         screen.show(f"injections, {method.name}, summariser {summariser.name}", number, len(planted))
         before, at = _next_work(pool, number * 3, AFTER_TOKENS // 3)
         after, at = _next_work(pool, at, AFTER_TOKENS)
-        history = insert_attack(
-            attack, [{"role": "user", "content": "Please fix the loader."}, *before], after
-        )
+        asked = {"role": "user", "content": "Please fix the loader."}
+        history = [asked, *before, *attack.messages, *after]
         for fold in range(1, max(rounds) + 1):
             view = method.fold(history, BUDGETS[number % len(BUDGETS)], summariser.against(attack))
             if fold in fates_by_fold:

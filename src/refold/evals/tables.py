@@ -107,11 +107,6 @@ class Tally:
         """The share that was kept."""
         return self.kept / max(1, self.wanted)
 
-    @property
-    def size(self) -> float | None:
-        """The tokens used, as a share of the histories; None if unknown."""
-        return self.tokens / self.of if self.of else None
-
 
 def bootstrap_interval(cases: Sequence[tuple[int, int]]) -> tuple[float, float]:
     """Return the 95 % interval of kept over wanted when cases are drawn again.
@@ -130,7 +125,6 @@ def bootstrap_interval(cases: Sequence[tuple[int, int]]) -> tuple[float, float]:
 def make_row(measure: str, method: str, tally: Tally, **more: Any) -> dict[str, Any]:
     """Return one line of a table as data."""
     low, high = bootstrap_interval(tally.cases)
-    size = tally.size
     extra: dict[str, Any] = {}
     if tally.allowed:
         extra["of_budget"] = round(tally.taken / tally.allowed, 4)
@@ -146,7 +140,7 @@ def make_row(measure: str, method: str, tally: Tally, **more: Any) -> dict[str, 
         "high": round(high, 4),
         "of": tally.wanted,
         "cases": len(tally.cases),
-        "tokens": None if size is None else round(size, 4),
+        "tokens": round(tally.tokens / tally.of, 4) if tally.of else None,
         **extra,
         **more,
     }

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, Final, Self
+from typing import Any, Final
 
 _POLL_SECONDS: Final = 0.02
 """How long closing waits at most for the loop that accepts connections."""
@@ -64,12 +64,6 @@ class LocalServer:
                 connection.shutdown(socket.SHUT_RDWR)
         self._server.server_close()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
 
 class _Server(ThreadingHTTPServer):
     """Closing waits for the threads, so that no socket is left to the garbage collector.
@@ -121,12 +115,6 @@ def _make_handler(
             with suppress(OSError):  # the other side may leave at any moment
                 super().handle()
 
-        def do_GET(self) -> None:
-            self._serve()
-
-        def do_POST(self) -> None:
-            self._serve()
-
         def _serve(self) -> None:
             size = int(self.headers.get("content-length") or 0)
             headers = {name.lower(): value for name, value in self.headers.items()}
@@ -135,6 +123,8 @@ def _make_handler(
                 self.close_connection = True
                 return
             _send(self, respond(Arrived(self.command, self.path, headers, raw)))
+
+        do_GET = do_POST = _serve  # noqa: N815  # the names that the library calls
 
         def log_message(self, *_: Any) -> None:
             """Print nothing."""

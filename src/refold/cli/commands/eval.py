@@ -35,11 +35,6 @@ class EvalScreen:
     quiet: bool = False
     """True if nothing is printed but the data."""
 
-    @property
-    def width(self) -> int:
-        """Columns of the screen."""
-        return self.screen.width
-
     def line(self, text: str = "") -> None:
         """Print one line of the result."""
         self.progress.clear()

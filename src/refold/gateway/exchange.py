@@ -133,7 +133,7 @@ class Exchange:
         """Send a request with a history; one that is refused for its size is folded and sent once more."""
         body = await read_body(self.request, self.around.options)
         self.row.sizes.bytes_in = len(body)
-        self.row.end_phase("read")
+        self.row.times.end_phase("read")
         turn = await self._prepare(body)
         self.model = find_family(turn.model) if turn.model else ""
         self._note_turn(turn)
@@ -145,7 +145,7 @@ class Exchange:
         """Fold harder and send once more; what is refused then goes to the caller in the upstream's words."""
         histories = self._histories
         harder = None if histories is None else await histories.recover(turn, self.route.wire, refusal)
-        self.row.end_phase("fold")
+        self.row.times.end_phase("fold")
         if harder is None and is_vague(refusal):
             self.row.explain("refused without a word on its size, which is no larger than usual")
             return answer, turn
@@ -215,7 +215,7 @@ class Exchange:
         row.session = None if turn.conversation is None else turn.conversation.name
         if clause := FOLD_CLAUSES.get(turn.fold):
             row.explain(clause)
-        row.end_phase("fold")
+        row.times.end_phase("fold")
 
     def _make_outgoing(self, body: bytes | None, *, is_text: bool = False) -> Outgoing:
         """Return the request for the upstream.
@@ -238,7 +238,7 @@ class Exchange:
         self.row.sizes.bytes_sent = len(outgoing.body) if isinstance(outgoing.body, bytes) else 0
         upstream = await self.around.client.send(outgoing, self.around.options)
         self.row.statuses.append(upstream.status)
-        self.row.end_phase("first_byte")
+        self.row.times.end_phase("first_byte")
         seconds = asyncio.get_running_loop().time() - self._since
         metrics = self.around.metrics
         metrics.find(metrics.first_byte, self.route.wire or "other").observe(seconds)

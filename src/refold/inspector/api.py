@@ -179,11 +179,8 @@ def choose_scope(scopes: Scopes, address: Address, tenant: str, *, is_operator: 
 
 
 def answer_read(asked: Asked) -> web.Response:
-    """Answer a request for data, in a thread."""
-    route = match_route(asked.address.parts, READS)
-    if route is None:
-        raise ApiError("not-found", "there is nothing at this address")
-    return READS[route](asked)
+    """Answer a request for data whose route is known, in a thread."""
+    return READS[match_route(asked.address.parts, READS)](asked)
 
 
 def answer_write(asked: Asked, body: bytes) -> web.Response:

@@ -8,11 +8,11 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final, TypeVar
 
 from aiohttp import web
 
+from refold import __version__
 from refold.errors import Conflict, RefoldError, SessionNotFound, StoreError, describe_fault
 from refold.inspector.api import READS, WRITES, Asked, answer_read, answer_write, choose_scope, match_route
 from refold.inspector.http.access import AccessControl, Visitor, find_origin
@@ -73,7 +73,7 @@ class Inspector:
         self._watching = asyncio.get_running_loop().create_task(self._watcher.run())
         if self.traffic is not None:
             self.traffic.on_change = self.hub.note_traffic
-            self.hub.count_by(self._describe_traffic)
+            self.hub.describe_traffic = self._describe_traffic
 
     def use(self, *, read_only: bool, allow_hosts: tuple[str, ...]) -> None:
         """Take other options for the requests to come."""
@@ -221,7 +221,7 @@ class Inspector:
         with self._scopes.use(visitor.tenant) as scope:
             store = scope.store.address
         return {
-            "version": _find_version(),
+            "version": __version__,
             "store": store,
             "address": self.origin,
             "read_only": options.read_only,
@@ -280,10 +280,3 @@ async def _read_body(request: web.BaseRequest) -> bytes:
     except TimeoutError:
         raise ApiError("bad-request", "the body did not come in time") from None
     return body
-
-
-def _find_version() -> str:
-    try:
-        return version("refold")
-    except PackageNotFoundError:
-        return ""

@@ -201,7 +201,7 @@ class Conversations:
             request.row.explain("the session that the caller names")
         else:
             request.row.explain("known session: it goes on where that ended")
-        request.row.end_phase("identify")
+        request.row.times.end_phase("identify")
         try:
             return await self._prepare_for(conversation, asked)
         except FormatError:  # it began in another wire, and has tool calls that this one cannot tell

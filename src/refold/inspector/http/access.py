@@ -48,21 +48,17 @@ class AccessControl:
 
     def __init__(self, options: InspectorOptions, port: int, clock: Callable[[], float] = time.time) -> None:
         self.options, self.port, self._clock = options, port, clock
-        self._token = options.token or token_urlsafe(_TOKEN_BYTES)
+        self.token = options.token or token_urlsafe(_TOKEN_BYTES)
+        """The operator's."""
         self._scheme = "https" if options.certificate or options.behind_proxy else "http"
         self._cookie = f"refold-inspect-{port}"  # cookies of one name are shared between ports
-
-    @property
-    def token(self) -> str:
-        """The operator's token."""
-        return self._token
 
     def make_token(self, tenant: str) -> str:
         """Return a token of a tenant: its name, an end, and a proof that this server gave it."""
         return self._sign(f"{tenant}.{int(self._clock() + _TENANT_SECONDS):x}")
 
     def _sign(self, words: str) -> str:
-        secret = self.options.tenant_secret or self._token
+        secret = self.options.tenant_secret or self.token
         key = hmac.digest(secret.encode(), b"refold inspector", sha256)
         return f"{words}.{hmac.digest(key, words.encode(), sha256).hex()}"
 
@@ -97,7 +93,7 @@ class AccessControl:
     def _read_token(self, sent: str) -> Visitor | None:
         """Return whose token this is; takes the same time for every wrong one."""
         given = sent.encode("utf-8", "surrogateescape")
-        if hmac.compare_digest(given, self._token.encode()):
+        if hmac.compare_digest(given, self.token.encode()):
             return Visitor(is_operator=True)
         match = _TENANT_TOKEN.fullmatch(sent)
         if match is None or not hmac.compare_digest(given, self._sign(f"{match[1]}.{match[2]}").encode()):

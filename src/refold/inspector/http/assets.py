@@ -61,6 +61,4 @@ def find_assets() -> Assets:
     return Assets() if os.environ.get(_RELOAD) else _read_once()
 
 
-@cache
-def _read_once() -> Assets:
-    return Assets()
+_read_once: Final = cache(Assets)

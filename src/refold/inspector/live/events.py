@@ -74,7 +74,7 @@ class EventHub:
         self.has_base = asyncio.Event()
         """Set while it is known to what changes compare: what a page fetches after that it is told of."""
         self._traffic_timer: asyncio.TimerHandle | None = None
-        self._describe_traffic: CountTraffic = dict
+        self.describe_traffic: CountTraffic = dict
 
     @property
     def listeners(self) -> int:
@@ -87,10 +87,6 @@ class EventHub:
             self.mode = mode
             for listener in list(self._listeners):
                 self._put(listener, Event(self._number, "live", {"live": mode}))
-
-    def count_by(self, describe: CountTraffic) -> None:
-        """Have events about traffic hold these counts."""
-        self._describe_traffic = describe
 
     async def wait_for_listener(self) -> None:
         """Wait until a page listens."""
@@ -120,7 +116,7 @@ class EventHub:
 
     def _publish_traffic(self) -> None:
         self._traffic_timer = None
-        self.publish("traffic", self._describe_traffic())
+        self.publish("traffic", self.describe_traffic())
 
     def close(self) -> None:
         """End all streams."""

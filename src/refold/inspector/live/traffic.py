@@ -122,10 +122,6 @@ class TrafficRow:
         """Add a clause to the sentence that says why a history was or was not folded."""
         self.why = f"{self.why}; {text}" if self.why else text
 
-    def end_phase(self, name: str) -> None:
-        """Note that a phase is over; the next one begins now."""
-        self.times.end_phase(name)
-
     def as_dict(self) -> dict[str, Any]:
         """Return the row as plain data."""
         begun, sizes, times = self.begun, self.sizes, self.times

@@ -1,10 +1,8 @@
 """One session: how full it is, its folds, what the model sees, its pins, checkpoints and branches."""
 
-from dataclasses import dataclass
 from typing import Any, Final
 
 from refold.calls.plain_data import to_data
-from refold.core.compaction.budget import Budget
 from refold.core.log.entries import FOLDS
 from refold.core.log.view import MessageRange, Replacement, count_messages
 from refold.inspector.scopes import Scope
@@ -19,7 +17,7 @@ from refold.inspector.stored import (
 from refold.inspector.views.branches import list_branches
 from refold.inspector.views.session_list import describe_names
 from refold.inspector.views.shown import Redact, find_redactor
-from refold.session.results import Stats
+from refold.session.session import Session
 from refold.session.steps.recall import find_removed
 
 MOST_LOADED: Final = 20_000
@@ -34,7 +32,7 @@ def show_session(scope: Scope, name: str, *, measures: bool) -> dict[str, Any]:
     """
     stored = scope.read(name)
     info = next((info for info in scope.store.sessions() if info.name == name), None)
-    stats = read_stats(scope, stored) if measures else None
+    loads = measures and count_seen(stored) <= MOST_LOADED
     return {
         **describe_names(name, stored.note.client, scope.tenant),
         "model": stored.model,
@@ -46,12 +44,12 @@ def show_session(scope: Scope, name: str, *, measures: bool) -> dict[str, Any]:
         "entries": 0 if info is None else info.entries,
         "created": 0.0 if info is None else info.created,
         "changed": 0.0 if info is None else info.changed,
-        **_describe_stats(stats),
+        **(_describe_stats(scope.open(name)) if loads else {"budget": None, "stats": None}),
         "folds": [describe_fold(stored, fold.name) for fold in stored.folds],
         "view": describe_view(scope, stored, find_redactor(show=False)),
         "system": _describe_system(scope, stored),
         "pins": sorted(stored.view.pins),
-        "checkpoints": _list_checkpoints(scope, stored, loads=stats is not None),
+        "checkpoints": _list_checkpoints(scope, stored, loads=loads),
         "branches": list_branches(scope, stored),
     }
 
@@ -61,28 +59,11 @@ def count_seen(stored: StoredSession) -> int:
     return count_messages(stored.view.items)
 
 
-@dataclass(frozen=True, slots=True)
-class SessionStats:
-    """The sizes and sums of a session that was opened."""
-
-    budget: Budget
-    stats: Stats
-
-
-def read_stats(scope: Scope, stored: StoredSession) -> SessionStats | None:
-    """Return the sizes and sums; None for a view that is too large to be loaded."""
-    if count_seen(stored) > MOST_LOADED:
-        return None
-    session = scope.open(stored.name)
-    return SessionStats(session.budget(), session.stats())
-
-
-def _describe_stats(found: SessionStats | None) -> dict[str, Any]:
-    if found is None:
-        return {"budget": None, "stats": None}
-    stats = found.stats
+def _describe_stats(session: Session) -> dict[str, Any]:
+    """Return the sizes and sums of a session, which has to be opened for them."""
+    budget, stats = session.budget(), session.stats()
     return {
-        "budget": to_data(found.budget),
+        "budget": to_data(budget),
         "stats": {
             "folds": stats.folds,
             "unfolded": stats.unfolded,

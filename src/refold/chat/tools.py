@@ -208,10 +208,6 @@ def _is_folder(entry: "os.DirEntry[str]") -> bool:
     return False
 
 
-def _recall(conversation: "Conversation", arguments: Mapping[str, Any]) -> str:
-    return conversation.session.answer_recall(arguments)
-
-
 def _write_file(conversation: "Conversation", arguments: Mapping[str, Any]) -> str:
     path = _resolve_path(conversation, arguments)
     content = arguments.get("content")
@@ -308,7 +304,7 @@ TOOLS: Final[Mapping[str, Tool]] = {
             name="recall",
             description=_RECALL_SCHEMA["description"],
             parameters=_RECALL_SCHEMA["parameters"],
-            run=_recall,
+            run=lambda conversation, arguments: conversation.session.answer_recall(arguments),
         ),
         Tool(
             name="write_file",

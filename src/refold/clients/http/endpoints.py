@@ -4,7 +4,7 @@ import os
 import re
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -31,10 +31,6 @@ class Endpoint:
     example: str
     version: str = ""
     """The end of a base address that the path repeats; people write it or leave it out."""
-
-    def under(self, scheme: str, example: str) -> "Endpoint":
-        """Return the same provider under another scheme."""
-        return replace(self, scheme=scheme, example=example)
 
 
 def open_provider(endpoint: Endpoint, wire: Wire, model: str, options: Mapping[str, Any]) -> HttpClient:

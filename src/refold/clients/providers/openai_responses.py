@@ -1,6 +1,7 @@
 """OpenAI Responses. The provider is told to store nothing, so the whole history goes into every request."""
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from refold.clients.chat import Delta, Json, RequestedCall
@@ -187,4 +188,5 @@ WIRE: Final = Wire(
 
 def open_client(model: str, **options: Any) -> HttpClient:
     """Open a client of OpenAI Responses."""
-    return open_provider(ENDPOINT.under("responses", "responses:gpt-5-mini"), WIRE, model, options)
+    endpoint = replace(ENDPOINT, scheme="responses", example="responses:gpt-5-mini")
+    return open_provider(endpoint, WIRE, model, options)

@@ -56,7 +56,7 @@ def test_every_word_is_wanted_and_rare_ones_count_more():
     assert found(made, "RED", limit=1) == [1]
     assert found(made, "") == []
     assert found(made, "red", limit=0) == []
-    assert len(made) == 4
+    assert len(made.lengths) == 4
 
 
 def test_where_nothing_has_every_word_most_count():

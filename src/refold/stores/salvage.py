@@ -14,15 +14,15 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Final, NamedTuple
 
-from refold.core.log.entries import MARKS, ROOT, SAID, Entry
-from refold.core.log.view import MessageRange, project_marks
+from refold.core.log.entries import ROOT, SAID, Entry
+from refold.core.log.view import MessageRange
 from refold.errors import StoreError
 from refold.stores import START, Head, Place, SessionInfo, Store
+from refold.stores.reading.stored_views import read_view
 
 BATCH_ENTRIES: Final = 1_000
 BATCH_CHARACTERS: Final = 8_000_000
 """Entries are written in batches of this size: larger ones need more memory, smaller ones take longer."""
-_VIEW_KINDS: Final = MARKS - {"usage", "attempt"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -209,7 +209,7 @@ class _Copy:
         if head is None or head.place == START:
             return True
         with suppress(StoreError):
-            view = project_marks(self._target.read(self.session, head.place, kinds=_VIEW_KINDS), head.said)
+            view = read_view(self._target, self.session, head)
             ranges = [item for item in view.items if isinstance(item, MessageRange)]
             return all(
                 sum(1 for _ in self._read_messages(head, stretch.first, stretch.last))

@@ -314,9 +314,6 @@ class WordIndex:
         self.owners: list[str] = []
         self._sessions: dict[str, array[int]] = {}
 
-    def __len__(self) -> int:
-        return len(self.lengths)
-
     def add(self, text: str, session: str = "") -> int:
         """Add a text of a session and return its number."""
         number, counts = len(self.lengths), count_words(text)

@@ -113,7 +113,7 @@ class PostgresStore:
     """Sessions of one scope."""
 
     def __init__(self, connections: Connections, scope: str, now: Callable[[], float] | None) -> None:
-        self._connections = connections
+        self._connections, self._run = connections, connections.run
         self._scope = scope
         self._clock = now
 
@@ -121,9 +121,6 @@ class PostgresStore:
     def address(self) -> str:
         """Address that opens this store again, without secrets."""
         return self._connections.address.shown
-
-    def _run(self, work: Callable[[Connection], T]) -> T:
-        return self._connections.run(work)
 
     def _now(self) -> float | None:
         return None if self._clock is None else self._clock()

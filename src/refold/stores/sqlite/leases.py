@@ -27,10 +27,8 @@ _OLDEST: Final = (
 )
 
 
-def check_fence(raw: RawConnection, session: bytes, fence: int | None) -> None:
+def check_fence(raw: RawConnection, session: bytes, fence: int) -> None:
     """Raise `Conflict` for a fence that is older than the last lease."""
-    if fence is None:
-        return
     for (last,) in raw.execute("SELECT fence FROM leases WHERE session = ?", (session,)).fetchall():
         if fence < last:
             raise Conflict(f"lease {fence}", f"lease {last}")

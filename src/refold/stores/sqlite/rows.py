@@ -4,7 +4,7 @@ A text is kept as text, or as bytes if it is not valid UTF-8 (a lone surrogate).
 is never returned as an entry.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 from zlib import crc32
@@ -91,18 +91,13 @@ def _join_content(*values: Any) -> str:
     return f"{place}\n{name}\n{parent}\n{about}\n{text}\n{body}"  # `join` takes twice as long
 
 
-def _is_utf8(texts: Sequence[str]) -> bool:
-    try:
-        for text in texts:
-            text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
 def bind_text(text: str) -> str | bytes:
     """Make a text a value that SQLite accepts."""
-    return text if _is_utf8([text]) else encode_text(text)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return encode_text(text)
+    return text
 
 
 def read_text(value: Any) -> str:
@@ -151,10 +146,6 @@ class SessionRow(NamedTuple):
             changed=self.changed,
         )
 
-    def sum(self) -> int:
-        """Return the checksum of the row."""
-        return checksum(self)
-
 
 def parse_session_row(row: Row, written: Row | None = None) -> SessionRow:
     """Parse a row of `SESSION_COLUMNS`; raises `LogCorrupt` if its checksum is wrong.
@@ -162,7 +153,7 @@ def parse_session_row(row: Row, written: Row | None = None) -> SessionRow:
     written   the row as it was written last: an equal one need not be verified
     """
     session = SessionRow(*row[:-1])
-    if row != written and session.sum() != row[-1]:
+    if row != written and checksum(session) != row[-1]:
         raise LogCorrupt("the head of a session is damaged on the disk: salvage what can be read")
     return session if type(session.head) is str else session._replace(head=read_text(session.head))
 

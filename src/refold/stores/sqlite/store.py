@@ -218,7 +218,7 @@ class SQLiteStore:
             if row is None:
                 [(number,)] = raw.execute(_NEXT_SESSION).fetchall()
                 row = SessionRow(number, key, created=now)
-                raw.execute(_NEW, (*row, row.sum()))
+                raw.execute(_NEW, (*row, sqlite_rows.checksum(row)))
             head, moved = _append(raw, row, entries, None if at is None else Place(*at), now)
             if len(self._written) >= _WRITTEN:
                 self._written.clear()

@@ -86,12 +86,4 @@ def _write_usage(answer: Written) -> dict[str, Any]:
     }
 
 
-WRITER = WireWriter(
-    write=write,
-    stream=stream,
-    refuse=refuse,
-    refuse_in_stream=lambda body: [body],
-    fail=fail,
-    find_changes=lambda _item: [],
-    ends_with_done=True,
-)
+WRITER = WireWriter(write=write, stream=stream, refuse=refuse, fail=fail, ends_with_done=True)

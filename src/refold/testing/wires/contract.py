@@ -42,11 +42,11 @@ class WireWriter:
     stream: Callable[[Written], Iterator[dict[str, Any]]]
     refuse: Callable[[int, int], dict[str, Any]]
     """The body that refuses so many tokens under such a limit."""
-    refuse_in_stream: Callable[[dict[str, Any]], list[dict[str, Any]]]
-    """The same refusal as events behind a status of 200."""
     fail: Callable[[int, str], dict[str, Any]]
     """The body of any other error."""
-    find_changes: Callable[[Any], list[str]]
+    refuse_in_stream: Callable[[dict[str, Any]], list[dict[str, Any]]] = lambda body: [body]
+    """The same refusal as events behind a status of 200."""
+    find_changes: Callable[[Any], list[str]] = lambda _item: []
     """What an item holds that is signed and no longer what was signed."""
     names_events: bool = False
     """True if each event of a stream has a line with its name."""

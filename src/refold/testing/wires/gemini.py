@@ -86,11 +86,4 @@ def _write_usage(answer: Written, *, is_last: bool) -> dict[str, Any]:
     return counts | ({"thoughtsTokenCount": usage.reasoning} if is_last and usage.reasoning else {})
 
 
-WRITER = WireWriter(
-    write=write,
-    stream=stream,
-    refuse=refuse,
-    refuse_in_stream=lambda body: [body],
-    fail=fail,
-    find_changes=find_changes,
-)
+WRITER = WireWriter(write=write, stream=stream, refuse=refuse, fail=fail, find_changes=find_changes)

@@ -49,8 +49,7 @@ def stream(answer: Written) -> Iterator[dict[str, Any]]:
 
 def refuse(used: int, limit: int) -> dict[str, Any]:
     """Return the body that Anthropic refuses a request with."""
-    text = f"prompt is too long: {used} tokens > {limit} maximum"
-    return {"type": "error", "error": {"type": "invalid_request_error", "message": text}}
+    return fail(400, f"prompt is too long: {used} tokens > {limit} maximum")
 
 
 def fail(status: int, text: str) -> dict[str, Any]:
@@ -111,7 +110,6 @@ WRITER = WireWriter(
     write=write,
     stream=stream,
     refuse=refuse,
-    refuse_in_stream=lambda body: [body],
     fail=fail,
     find_changes=find_changes,
     names_events=True,

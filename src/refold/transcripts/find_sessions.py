@@ -10,7 +10,7 @@ from typing import Final
 from refold.errors import FormatError, RefoldError
 from refold.transcripts.agents import AGENTS
 from refold.transcripts.session_cache import SessionCache, SessionOverview, cache_folder
-from refold.transcripts.session_files import SessionFile, list_session_files, session_roots
+from refold.transcripts.session_files import SessionFile, has_name, list_session_files, session_roots
 
 LATEST: Final = "latest"
 """A name that means the session with the latest change."""
@@ -101,11 +101,7 @@ def locate(
         raise RefoldError(f"there are no sessions of {agent} where it keeps them")
     if start in ("", LATEST):
         return sessions[0].path
-    matches = [
-        session
-        for session in sessions
-        if session.session.startswith(start) or session.session.removeprefix("ses_").startswith(start)
-    ]
+    matches = [session for session in sessions if has_name(session.session, start)]
     exact = [session for session in matches if session.session == start]
     if not matches:
         raise RefoldError(
@@ -130,16 +126,15 @@ def _list_newest_first(files: Sequence[SessionFile]) -> list[FoundSession]:
     sessions: list[FoundSession] = []
     # files of one time are ordered by path, so that two lists of one folder agree
     for file in sorted(files, key=lambda file: (-file.changed_ns, file.path)):
+        found = FoundSession(
+            agent=file.agent,
+            session=file.session,
+            path=file.path,
+            changed=file.changed_ns / 1e9,
+            size=file.size,
+        )
         if file.agent != "opencode":
-            sessions.append(
-                FoundSession(
-                    agent=file.agent,
-                    session=file.session,
-                    path=file.path,
-                    changed=file.changed_ns / 1e9,
-                    size=file.size,
-                )
-            )
+            sessions.append(found)
             continue
         from refold.transcripts import opencode_database  # loads sqlite3, which most lists do not need
 
@@ -148,12 +143,11 @@ def _list_newest_first(files: Sequence[SessionFile]) -> list[FoundSession]:
         except FormatError:  # not a database of opencode's: there is nothing to list
             continue
         sessions += [
-            FoundSession(
-                agent=file.agent,
+            replace(
+                found,
                 session=row.about.session,
                 path=f"{file.path}#{row.about.session}",
                 changed=row.changed,
-                size=file.size,
                 about=row.about,
             )
             for row in rows

@@ -19,6 +19,7 @@ from refold.transcripts.agents.fields import as_object, number_at, text_at
 from refold.transcripts.lenient_json import parse_or_none
 from refold.transcripts.lines import Line
 from refold.transcripts.session_cache import SessionOverview
+from refold.transcripts.session_files import has_name
 
 T = TypeVar("T")
 _WAIT_SECONDS: Final = 0.05
@@ -48,12 +49,7 @@ def read_records(path: Path, session: str) -> tuple[list[Line], list[Problem]]:
 
 def choose_session(rows: Sequence[SessionRow], start: str) -> SessionRow:
     """Return the session whose id starts so, with or without `ses_`; the newest if `start` is empty."""
-    ids = [row.about.session for row in rows]
-    matches = [
-        row
-        for row, name in zip(rows, ids, strict=True)
-        if name.startswith(start) or name.removeprefix("ses_").startswith(start)
-    ]
+    matches = [row for row in rows if has_name(row.about.session, start)]
     if not matches:
         raise FormatError(f"has no session that begins with {start!r}" if start else "has no sessions")
     if start and len(matches) > 1 and matches[0].about.session != start:

@@ -52,6 +52,11 @@ def session_roots(agent: str, home: Path, env: Mapping[str, str]) -> list[Path]:
     return [home / ".gemini" / "tmp"]
 
 
+def has_name(session: str, start: str) -> bool:
+    """True if the id of a session starts so; opencode's ids also without their `ses_`."""
+    return session.startswith(start) or session.removeprefix("ses_").startswith(start)
+
+
 def list_session_files(agent: str, home: Path, env: Mapping[str, str]) -> Iterator[SessionFile]:
     """Yield the session files of an agent in no particular order."""
     if agent not in AGENTS:

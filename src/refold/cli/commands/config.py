@@ -3,7 +3,7 @@
 import os
 import re
 from argparse import SUPPRESS, ArgumentParser, Namespace
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final
@@ -64,8 +64,11 @@ def run(args: Namespace, screen: Screen) -> int:
     settings = config.load()
     if settings.policy is not None:
         refuse_unknown_policy(settings.policy, settings.describe_source("policy"))
-    rows = {name: _setting_data(name, settings) for name in SETTINGS}
-    rows |= _knob_data(settings) | _serve_data(settings)
+    source = settings.sources.get
+    rows = {
+        name: {"value": value, "source": source(name, DEFAULT), "variable": variable, "default": default}
+        for name, value, variable, default in _list_settings(settings)
+    }
     if args.name is not None:
         name = _setting_name(args.name, rows)
         value = rows[name]["value"]
@@ -114,43 +117,24 @@ def _setting_name(word: str, known: Collection[str]) -> str:
     return name
 
 
-def _setting_data(name: str, settings: config.Settings) -> dict[str, Any]:
-    value = getattr(settings, name)
-    if isinstance(value, str):
-        value = _QUERY.sub(r"\1***", hide_password(value) if name == "store" else _USER.sub("***", value))
-    return {
-        "value": value,
-        "source": settings.sources.get(name, DEFAULT),
-        "variable": f"REFOLD_{name.upper()}",
-        "default": SETTINGS[name].default,
-    }
+def _list_settings(settings: config.Settings) -> Iterator[tuple[str, Any, str, Any]]:
+    """Yield name, value, variable and default of every setting.
 
-
-def _knob_data(settings: config.Settings) -> dict[str, dict[str, Any]]:
-    """Return the knobs that are set, each under `policy.NAME.KNOB`."""
-    return {
-        (path := f"policy.{policy}.{knob}"): {
-            "value": value,
-            "source": settings.sources[path],
-            "variable": f"REFOLD_{path.upper().replace('.', '_').replace('-', '_')}",
-            "default": str(presets.find_knob(policy, knob).default),
-        }
-        for policy, table in settings.knobs.items()
-        for knob, value in table.items()
-    }
-
-
-def _serve_data(settings: config.Settings) -> dict[str, dict[str, Any]]:
-    """Return the settings of the gateway that are set, each under `serve.NAME`."""
-    return {
-        f"serve.{name}": {
-            "value": ", ".join(value) if isinstance(value, tuple) else value,
-            "source": settings.sources[f"serve.{name}"],
-            "variable": f"{VARIABLE}{name.upper()}",
-            "default": SERVE_SETTINGS[name].default,
-        }
-        for name, value in settings.serve.items()
-    }
+    Knobs are called `policy.NAME.KNOB`, and settings of the gateway `serve.NAME`; only those that are set.
+    """
+    for name, info in SETTINGS.items():
+        value = getattr(settings, name)
+        if isinstance(value, str):
+            value = _QUERY.sub(r"\1***", hide_password(value) if name == "store" else _USER.sub("***", value))
+        yield name, value, f"REFOLD_{name.upper()}", info.default
+    for policy, table in settings.knobs.items():
+        for knob, value in table.items():
+            path = f"policy.{policy}.{knob}"
+            variable = f"REFOLD_{path.upper().replace('.', '_').replace('-', '_')}"
+            yield path, value, variable, str(presets.find_knob(policy, knob).default)
+    for name, value in settings.serve.items():
+        shown = ", ".join(value) if isinstance(value, tuple) else value
+        yield f"serve.{name}", shown, f"{VARIABLE}{name.upper()}", SERVE_SETTINGS[name].default
 
 
 def _show_settings(rows: Mapping[str, dict[str, Any]], settings: config.Settings, screen: Screen) -> None:

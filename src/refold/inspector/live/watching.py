@@ -28,15 +28,10 @@ FindNotices = Callable[[], Awaitable[Callable[[], AsyncGenerator[None, None]] | 
 """Returns how to wait for notices of the store; None if it sends none."""
 
 
-async def find_no_notices() -> None:
-    """Find no way to wait: the store is looked at."""
-    return
-
-
 class Watcher:
     """Compares the sessions of a store with what they were, and tells the pages of those that changed."""
 
-    def __init__(self, hub: EventHub, read: ReadInfos, find_notices: FindNotices = find_no_notices) -> None:
+    def __init__(self, hub: EventHub, read: ReadInfos, find_notices: FindNotices) -> None:
         self._hub, self._read, self._find_notices = hub, read, find_notices
         self._known: dict[tuple[str, str], tuple[int, float]] | None = None
         self._woken = asyncio.Event()

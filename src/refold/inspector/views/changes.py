@@ -32,10 +32,6 @@ def _read_text(body: Mapping[str, Any], key: str, default: str | None = None) ->
     return value
 
 
-def _unfold(session: Session, body: Mapping[str, Any]) -> dict[str, Any]:
-    return {"fold": session.unfold(_read_text(body, "fold"))}
-
-
 def _rewind(session: Session, body: Mapping[str, Any]) -> dict[str, Any]:
     rewound = session.rewind(_read_text(body, "to"))
     return {"said": int(rewound), "folded_again": list(rewound.folded_again)}
@@ -47,10 +43,6 @@ def _pin(session: Session, body: Mapping[str, Any]) -> dict[str, Any]:
         raise ApiError("bad-request", "pinned is true or false")
     handle = _read_text(body, "handle")
     return {"handle": session.pin(handle) if pinned else session.unpin(handle), "pinned": pinned}
-
-
-def _checkpoint(session: Session, body: Mapping[str, Any]) -> dict[str, Any]:
-    return {"name": session.checkpoint(_read_text(body, "name", ""))}
 
 
 def _compact(session: Session, body: Mapping[str, Any]) -> dict[str, Any]:
@@ -77,10 +69,10 @@ def _compact(session: Session, body: Mapping[str, Any]) -> dict[str, Any]:
 
 
 VERBS: Final[Mapping[str, Callable[[Session, Mapping[str, Any]], dict[str, Any]]]] = {
-    "unfold": _unfold,
+    "unfold": lambda session, body: {"fold": session.unfold(_read_text(body, "fold"))},
     "rewind": _rewind,
     "pin": _pin,
-    "checkpoint": _checkpoint,
+    "checkpoint": lambda session, body: {"name": session.checkpoint(_read_text(body, "name", ""))},
     "compact": _compact,
 }
 

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from itertools import islice
 from typing import Any, Final
 
@@ -174,15 +174,7 @@ def _read_listed(scope: Scope, name: str) -> StoredSession | None:
 
 def describe_names(name: str, client: str, tenant: str) -> dict[str, Any]:
     """Return what the name of a session tells, as plain data."""
-    names = read_names(name, client)
-    return {
-        "name": name,
-        "label": names.label,
-        "client": names.client,
-        "parent": names.parent,
-        "agent": names.agent,
-        "tenant": tenant,
-    }
+    return {"name": name, **asdict(read_names(name, client)), "tenant": tenant}
 
 
 def find_size(scope: Scope, stored: StoredSession) -> dict[str, Any]:

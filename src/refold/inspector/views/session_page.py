@@ -23,6 +23,7 @@ from refold.session.steps.recall import find_removed
 MOST_LOADED: Final = 20_000
 """Messages of a view that are loaded to measure it: about a window of a million tokens in short messages. A
 larger one would take seconds and gigabytes, and no model takes it."""
+_SUMS: Final = ("folds", "unfolded", "tokens_saved", "totals", "spent", "summaries")
 
 
 def show_session(scope: Scope, name: str, *, measures: bool) -> dict[str, Any]:
@@ -62,17 +63,7 @@ def count_seen(stored: StoredSession) -> int:
 def _describe_stats(session: Session) -> dict[str, Any]:
     """Return the sizes and sums of a session, which has to be opened for them."""
     budget, stats = session.budget(), session.stats()
-    return {
-        "budget": to_data(budget),
-        "stats": {
-            "folds": stats.folds,
-            "unfolded": stats.unfolded,
-            "tokens_saved": stats.tokens_saved,
-            "totals": stats.totals.as_dict(),
-            "spent": stats.spent.as_dict(),
-            "summaries": stats.summaries.as_dict(),
-        },
-    }
+    return {"budget": to_data(budget), "stats": {name: to_data(getattr(stats, name)) for name in _SUMS}}
 
 
 def describe_fold(stored: StoredSession, name: str) -> dict[str, Any]:

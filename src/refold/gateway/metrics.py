@@ -81,8 +81,3 @@ def find_family(model: str) -> str:
     """
     match = _FAMILIES.search(model.lower())
     return "other" if match is None else re.sub(r"^o\d$", "o", match[0])
-
-
-def describe_status(status: int) -> str:
-    """Return the class of a status, such as `2xx`."""
-    return f"{status // 100}xx"

@@ -87,11 +87,7 @@ class GatewayOptions:
 
     def upstream(self, name: str) -> str:
         """Return the address of an upstream."""
-        return {
-            "openai": self.upstream_openai,
-            "anthropic": self.upstream_anthropic,
-            "gemini": self.upstream_gemini,
-        }[name]
+        return str(getattr(self, f"upstream_{name}"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

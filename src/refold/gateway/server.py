@@ -16,7 +16,7 @@ from refold.gateway.http.admission import TOKEN_HEADER, admit
 from refold.gateway.http.forwarding import LOST, UpstreamClient
 from refold.gateway.http.refusals import Refusal
 from refold.gateway.http.routes import find_route
-from refold.gateway.metrics import CONTENT_TYPE, Metrics, describe_status
+from refold.gateway.metrics import CONTENT_TYPE, Metrics
 from refold.gateway.options import (
     GatewayOptions,
     HistoryOptions,
@@ -195,7 +195,7 @@ class Gateway:
         outcome, response = "client-gone", None
         try:
             response = await self._answer(exchange, path)
-            outcome = LOST[0] if exchange.is_lost else describe_status(response.status)
+            outcome = LOST[0] if exchange.is_lost else f"{response.status // 100}xx"
         except Refusal as refusal:
             outcome = refusal.code
             response = refusal.to_response(route.upstream)

@@ -20,8 +20,6 @@ from refold.gateway.virtual_keys import Upstream
 from refold.session.session import Session
 
 _LOGGER: Final = logging.getLogger("refold.gateway")
-_SCHEMES: Final = {"anthropic": "anthropic", "openai": "openai", "responses": "responses"}
-"""The client of each wire: a summary is asked in the wire of its conversation."""
 _UPSTREAMS: Final[Mapping[str, Upstream]] = {
     "anthropic": "anthropic",
     "openai": "openai",
@@ -90,7 +88,7 @@ class CallerSummariser:
 
     def __init__(self, wire: str, model: str, seconds: float) -> None:
         self.provider, self.model, self.format = _UPSTREAMS[wire], model, wire
-        self.name = f"{_SCHEMES[wire]}:{model}"
+        self.name = f"{wire}:{model}"  # a client has the name of the wire that it speaks
         self._seconds = seconds
         self._lock = threading.Lock()
         self._access: Access | None = None

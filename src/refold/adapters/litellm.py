@@ -97,7 +97,10 @@ class RefoldLiteLLM(Adapter[str]):
 
     def read_ask(self, ask: AskTarget) -> AskTarget:
         """Return who writes summaries; a model with a name as LiteLLM writes it is asked by LiteLLM."""
-        return find_summariser(ask)
+        if not isinstance(ask, str) or "://" in ask:
+            return ask
+        provider, slash, _ = ask.partition("/")
+        return _Summariser(ask) if slash and ":" not in provider else ask
 
     def completion(self, model: str, messages: Sequence[Any], **arguments: Any) -> Any:
         """Do as `litellm.completion`; the session is that of `metadata.session_id`."""
@@ -184,12 +187,6 @@ def _read_summary(response: Any) -> Answer:
         input_tokens=getattr(usage, "prompt_tokens", None),
         output_tokens=getattr(usage, "completion_tokens", None),
     )
-
-
-def find_summariser(ask: AskTarget) -> AskTarget:
-    """Return who writes summaries; a model with a name as LiteLLM writes it is asked by LiteLLM."""
-    is_model = isinstance(ask, str) and "/" in ask and ":" not in ask.partition("/")[0] and "://" not in ask
-    return _Summariser(ask) if isinstance(ask, str) and is_model else ask
 
 
 def _refuse_second_compaction() -> None:

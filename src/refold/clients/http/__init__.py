@@ -1,1 +1,1 @@
-"""TODO: one sentence of purpose."""
+"""What clients share over HTTP: requests, streams, deadlines and failures."""

@@ -1,1 +1,1 @@
-"""TODO: one sentence of purpose."""
+"""One file for each wire of a provider: what is sent, and how its answer is read."""

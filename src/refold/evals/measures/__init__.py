@@ -1,1 +1,1 @@
-"""TODO: one sentence of purpose."""
+"""Measures: planted rules and facts, answers, re-use, and the templates that talks are made from."""

@@ -257,6 +257,11 @@ class TestPeople:
     def test_courtesy_a_request_and_a_detail_of_a_list_are_no_answers(self, text, answer):
         assert told(facts(assistant(text)), "answer") == ([(answer, "")] if answer else [])
 
+    def test_an_answer_with_half_an_emoji_beside_a_question_is_read(self):
+        """A stream that was cut leaves half of a pair of letters, which has no bytes in UTF-8."""
+        said = "Which one shall I take? It is 7 \ud83d."
+        assert told(facts(assistant(said)), "answer") == [("It is 7 \ud83d.", "")]
+
     def test_a_comment_in_code_decides_nothing(self):
         text = "The issue is the lock.\n```python\n# the solution is a queue, as we decided\n```"
         assert told(facts(assistant(text)), "decision") == [("The issue is the lock.", "")]

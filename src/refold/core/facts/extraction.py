@@ -380,7 +380,7 @@ def _find_answer(text: str) -> str:
             and (
                 not is_short
                 or (
-                    len(each.encode()) > LEAST_ANSWER
+                    len(each.encode("utf-8", "surrogatepass")) > LEAST_ANSWER
                     and each.endswith(STATEMENT_ENDS)
                     and any(map(asks_back, sentences))
                 )

@@ -41,6 +41,14 @@ def test_nothing_to_do_gives_the_very_list():
         assert session.prepare(history).messages is history
 
 
+def test_a_first_list_of_messages_may_begin_with_a_system_message():
+    """Until the first list came, the session takes OpenAI's format for its own."""
+    history = [Message("system", (Text("Be brief."),)), Message("user", (Text("Hello"),))]
+    with refold.open("plain", store="memory:", window=8_000) as session:
+        assert session.prepare(history).messages == history
+        assert session.prepare([*history, Message("assistant", (Text("Hi"),))]).messages[:2] == history
+
+
 @pytest.mark.parametrize("more", [{"x": b"bytes"}, {3: "number"}], ids=["value", "key"])
 def test_what_is_no_json_is_refused_also_in_the_place_of_another_message(more):
     """The list is compared with the stored one first; that is no reason for another error."""

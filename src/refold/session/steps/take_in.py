@@ -319,6 +319,8 @@ def _count_leading(wire: Format, messages: Sequence[Any], first: int = 0) -> int
 
 def is_system(wire: Format, item: Any) -> bool:
     """True for a system message of the caller's own; a summary that comes back is none."""
+    if isinstance(item, Message):  # which has no format yet where it comes first
+        return item.role == "system" and not item.is_summary
     role = item.get("role") if isinstance(item, dict) else getattr(item, "role", None)
     if role not in ("system", "developer"):
         return False

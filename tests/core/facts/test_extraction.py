@@ -635,6 +635,8 @@ class TestTools:
             ({"todos": '[{"content": "a", "status": '}, []),
             ({"operation": "read", "todoList": [{"title": "a", "status": "open"}]}, []),
             ({"command": "view", "task_list": []}, []),
+            ({"": 5}, []),  # a key without a name is none of a plan
+            ({"": ["a"]}, []),
         ],
     )
     def test_plans_of_other_tools(self, arguments, items):

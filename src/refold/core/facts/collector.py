@@ -195,7 +195,7 @@ class FactCollector:
             return False
         keys = PLAN_KEYS if _PLAN_TOOL.search(tool) else _SURE_KEYS
         key = next((key for key in keys if isinstance(arguments.get(key), str | list | tuple)), "")
-        rows = arguments.get(key, ())
+        rows = arguments[key] if key else ()
         is_merge = arguments.get("merge") in (True, "true") or _ADDS.search(tool) is not None
         is_emptied = key in _SURE_KEYS and not rows and not is_merge
         items = [_read_item(row) for row in (_find_rows(rows) if isinstance(rows, str) else rows)]

@@ -929,6 +929,11 @@ def test_an_answer_of_plain_text_is_no_compaction():
     assert not Response(message={"role": "assistant", "content": "hi"}).compacted
 
 
+def test_content_that_is_no_content_is_no_compaction():
+    """An answer that calls a tool is taken in whatever stands beside the call."""
+    assert not any(Response(message={"content": content}).compacted for content in (1.5, True, {"a": 1}))
+
+
 def test_an_interaction_that_waits_for_a_tool_ends_with_calls_and_its_thoughts_are_output():
     usage = {"total_input_tokens": 66, "total_output_tokens": 16, "total_thought_tokens": 51}
     call = {"type": "function_call", "id": "c", "name": "f", "arguments": {}}

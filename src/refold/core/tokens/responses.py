@@ -65,7 +65,7 @@ class Response:
         content = message.get("content") if type(message) is dict else message
         if type(content) is str:
             return False
-        blocks = [block for block in content or () if isinstance(block, dict)]
+        blocks = [block for block in _to_list(content) if isinstance(block, dict)]
         return any(
             str(block.get("type")) in COMPACTIONS and (block.get("content") or block.get("encrypted_content"))
             for block in blocks

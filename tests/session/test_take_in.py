@@ -270,6 +270,29 @@ def test_a_view_from_before_a_rewind_goes_on_where_it_was_sent(policy, cut, to, 
     assert [fold.standing for fold in session.folds()] == [True]
 
 
+@pytest.mark.parametrize("to", ["#1", "#6"])
+def test_a_list_from_before_a_rewind_is_no_view_of_the_place_it_leads_back_to(to):
+    """It continues the view that was rewound to, word for word, and not the stored one, which was mended."""
+    turns = [
+        each
+        for _ in range(3)
+        for each in wired(
+            [
+                Message("user", (Text("Go on"),)),
+                Message("assistant", (ToolCall("c", "ls", {}),)),
+                Message("tool", (ToolResult("c", (Text("a.py"),), name="ls"),)),
+            ],
+            "anthropic",
+        )
+    ]
+    with opened(format="anthropic") as session:
+        history = session.prepare(turns[:6]).messages + turns[6:]
+        mended = session.prepare(history).messages
+        assert sound(mended, "anthropic") == []
+        session.rewind(to)
+        assert session.prepare([*history]).messages == mended
+
+
 @pytest.mark.parametrize("system", [[], [{"role": "system", "content": "Be brief."}]])
 @pytest.mark.parametrize("policy", ["ripple", "opal", "codebuddy", "neurolink", "umwelten"])
 @pytest.mark.parametrize("reopens", [False, True])

@@ -137,8 +137,10 @@ def _take_in_known(
         before = _Known(known.items[:], known.as_said)  # what is known grows by the messages walked along
         walked = known.as_said and (yield from _walk_on(state, messages, fixed, len(before.items)))
         known = before if walked else None
-    if known is None and (yield from _adopt(state, messages, fixed)):
-        known = _find_known(state, messages, fixed, None)
+    if known is None:
+        compared = None  # with another view than that of the place where the list goes on
+        if (yield from _adopt(state, messages, fixed)):
+            known = _find_known(state, messages, fixed, None)
     known_count = 0 if known is None else len(known.items)
     body, as_said = known or (yield from _branch_off(state, messages, fixed))
     first_new = len(messages) if known is None or walked else fixed + known_count

@@ -293,6 +293,19 @@ def test_a_list_from_before_a_rewind_is_no_view_of_the_place_it_leads_back_to(to
         assert session.prepare([*history]).messages == mended
 
 
+def test_a_result_that_was_put_beside_its_call_stays_where_the_words_behind_it_are_edited():
+    """The view shows it in another place than the log, which has it right before those words."""
+    late = {"role": "tool", "tool_call_id": "c", "content": "The disk is full."}
+    history = [user("Go"), written_call("c"), reply("I wait."), late]
+    with opened() as session:
+        view = session.prepare(history).messages
+        assert view == [*history[:2], late, history[2]]
+        session.prepare([*view, user("And now?"), reply("Nothing.")])
+        edited = [*view, user("Well?"), reply("It is full.")]
+        assert session.prepare(edited).messages == edited
+        assert session.original("#1-#6") == [*history, *edited[4:]]
+
+
 @pytest.mark.parametrize("system", [[], [{"role": "system", "content": "Be brief."}]])
 @pytest.mark.parametrize("policy", ["ripple", "opal", "codebuddy", "neurolink", "umwelten"])
 @pytest.mark.parametrize("reopens", [False, True])

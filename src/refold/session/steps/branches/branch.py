@@ -185,8 +185,10 @@ def _find_fork(state: SessionState, body: Sequence[Any], sent: Sequence[SentView
         ranges = _originals(state, view.view_items[:count])
         if count > matched and ranges:
             complete = count == len(view.items)
-            # All of a view also stands for the messages that it hides behind its last one.
-            said = view.said if complete else max(shared.last for shared in ranges)
+            # It also stands for the messages that the view hides before the next one that it shows.
+            rest = [each.first for each in _originals(state, view.view_items[count:])]
+            hidden = view.said if complete else min(rest, default=1) - 1
+            said = max(hidden, *(shared.last for shared in ranges))
             matched = count + _count_kept(state, view.view_items[count:], said, body[count:])
             last = view.view_items[count - 1]
             fork = _Fork(

@@ -306,6 +306,18 @@ def test_a_result_that_was_put_beside_its_call_stays_where_the_words_behind_it_a
         assert session.original("#1-#6") == [*history, *edited[4:]]
 
 
+def test_a_mended_view_whose_last_words_are_edited_continues_no_view_that_only_is_as_long():
+    """The empty view that was looked at first shows each message at its number; the mend has moved two."""
+    asked, full = written_call("c"), {"role": "tool", "tool_call_id": "c", "content": "The disk is full."}
+    with opened() as session:
+        assert session.view() == []
+        view = session.prepare([user("Go"), full, asked, reply("It is full.")]).messages
+        assert view == [user("Go"), asked, full, reply("It is full.")]
+        session.prepare([*view, user("And now?"), reply("Nothing.")])
+        edited = [*view, user("Well?"), reply("It is full.")]
+        assert session.prepare(edited).messages == edited
+
+
 @pytest.mark.parametrize("system", [[], [{"role": "system", "content": "Be brief."}]])
 @pytest.mark.parametrize("policy", ["ripple", "opal", "codebuddy", "neurolink", "umwelten"])
 @pytest.mark.parametrize("reopens", [False, True])

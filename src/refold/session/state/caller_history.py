@@ -203,8 +203,12 @@ class CallerHistory:
             # The list continues that view if what follows in it is what was said since.
             if len(body) - len(view.items) == said - view.said and body[: len(view.items)] == view.items:
                 new = (MessageRange(number, number) for number in range(view.said + 1, said + 1))
-                self.handed_view = [*[None] * loaded.fixed, *view.view_items, *new]
-                return
+                handed = [*view.view_items, *new]
+                # One of another branch, or one that is only as long, has other words by these numbers.
+                shown = dict(zip(loaded.view_items, loaded.items, strict=True))
+                if all(shown.get(item, own) == own for item, own in zip(handed, body, strict=True)):
+                    self.handed_view = [*[None] * loaded.fixed, *handed]
+                    return
         self.handed_view = [None] * len(messages)
         for back in range(1, min(len(messages), len(loaded.items)) + 1):
             if messages[-back] != loaded.items[-back]:

@@ -947,6 +947,7 @@ def test_an_interaction_that_waits_for_a_tool_ends_with_calls_and_its_thoughts_a
         ({"output_tokens": -1, "prompt_tokens": -5}, "prompt_tokens is -5"),  # the input is told first
         ({"completion_tokens": float("nan"), "prompt_tokens": True}, "completion_tokens is nan"),
         ({"prompt_tokens": 10**12, "other": -1}, "prompt_tokens is 1e+12"),
+        ({"prompt_tokens": 10**5_000}, "prompt_tokens is 1e+15"),
         ({"other": -1, "prompt_tokens": "-5", "input_tokens": None}, ""),
     ],
 )

@@ -8,6 +8,8 @@ from refold.core.messages.quick_init import quick_init
 
 MAX_REPORTED_TOKENS: Final = 100_000_000
 """Ten times the largest window in use. A larger number is no report, so an error would lose nothing."""
+_LARGEST_SHOWN: Final = 10**15
+"""A number beyond it is shown as this: Python refuses to write one of some hundred digits."""
 
 _NUMBERS: Final = (int, float)
 _ALL_INPUT: Final = (
@@ -235,7 +237,10 @@ def find_impossible(usage: Any) -> str:
         for name, value in fields.items()
         if name in _JUDGED and isinstance(value, _NUMBERS) and not 0 <= value <= MAX_REPORTED_TOKENS
     ]
-    return f"{(name := min(odd, key=_JUDGED.index))} is {fields[name]:.12g}" if odd else ""
+    if not odd:
+        return ""
+    name = min(odd, key=_JUDGED.index)
+    return f"{name} is {max(min(fields[name], _LARGEST_SHOWN), -_LARGEST_SHOWN):.12g}"
 
 
 def _output_without_reasoning(fields: Mapping[str, Any], output: int) -> int | None:

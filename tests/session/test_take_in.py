@@ -318,6 +318,16 @@ def test_a_mended_view_whose_last_words_are_edited_continues_no_view_that_only_i
         assert session.prepare(edited).messages == edited
 
 
+def test_a_result_that_was_put_beside_its_call_stays_where_words_between_them_are_edited():
+    """The words stood between the call and its result when they were said; the branch ends before both."""
+    late = {"role": "tool", "tool_call_id": "c", "content": "The disk is full."}
+    with opened() as session:
+        view = session.prepare([user("Go"), written_call("c"), reply("I wait."), late]).messages
+        edited = [*view[:3], reply("I waited."), user("And now?")]
+        assert session.prepare(edited).messages == edited
+        assert session.original("#1-#5") == edited
+
+
 @pytest.mark.parametrize("system", [[], [{"role": "system", "content": "Be brief."}]])
 @pytest.mark.parametrize("policy", ["ripple", "opal", "codebuddy", "neurolink", "umwelten"])
 @pytest.mark.parametrize("reopens", [False, True])

@@ -6,6 +6,7 @@ Folds, pins and checkpoints that only concern messages before that place are car
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from typing import Any, NamedTuple
 
 from refold import formats
@@ -182,9 +183,11 @@ def _find_fork(state: SessionState, body: Sequence[Any], sent: Sequence[SentView
     current = view_to_send(state.position, state.loaded)
     for view in (current, *sent):
         count = common_length(state.wire, view.items, body)
+        complete = count == len(view.items)
+        while count and not complete and _stands_early(state, view.view_items[:count]):
+            count -= 1
         ranges = _originals(state, view.view_items[:count])
         if count > matched and ranges:
-            complete = count == len(view.items)
             # It also stands for the messages that the view hides before the next one that it shows.
             rest = [each.first for each in _originals(state, view.view_items[count:])]
             hidden = view.said if complete else min(rest, default=1) - 1
@@ -200,6 +203,18 @@ def _find_fork(state: SessionState, body: Sequence[Any], sent: Sequence[SentView
                 hidden=state.view.originals(last) if isinstance(last, Replacement) and not complete else (),
             )
     return fork
+
+
+def _stands_early(state: SessionState, items: Sequence[ViewItem | None]) -> bool:
+    """True if the last of these is a message that a mend has put before others, which a list may not share.
+
+    Where the list branches off nothing is mended, and the caller's own one goes on in its place.
+    """
+    item, last = items[-1], max((each.last for each in _originals(state, items)), default=0)
+    if not isinstance(item, Replacement) or state.view.originals(item):  # most stand for what was said
+        return False
+    taken = (c.gone() for fold in state.view.folds if fold.name == item.fold for c in fold.changes)
+    return any(isinstance(gone, MessageRange) and gone.first > last for gone in chain.from_iterable(taken))
 
 
 def _originals(state: SessionState, items: Sequence[ViewItem | None]) -> list[MessageRange]:

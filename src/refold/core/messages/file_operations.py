@@ -337,6 +337,8 @@ def is_refusal(text: str, arguments: object = "") -> bool:
     line = first_line(text.strip(), _RESULT_CHARS)
     words = _read_edit_words()
     has_failed = words["failure"].match(line) is not None
+    if not (has_failed or words["refusal"].match(line)):
+        return False  # as most results, which is found out faster than what they changed
     # The clause that tells a failure goes on with its reason: "Error: the file was modified".
     clauses = words["clause end"].split(_NAMED.sub("it", line))[has_failed:]
     is_changed = any(
@@ -344,7 +346,7 @@ def is_refusal(text: str, arguments: object = "") -> bool:
         for clause in clauses
         if (change := words["change"].search(clause))
     )
-    if (is_changed and not words["undone"].search(line)) or not (has_failed or words["refusal"].match(line)):
+    if is_changed and not words["undone"].search(line):
         return False
     # Many tools show the file behind their first line, and some at once: it may tell of errors.
     return line not in str(arguments)

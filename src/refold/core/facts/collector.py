@@ -73,7 +73,7 @@ list are known, which no plan replaces."""
 _NUMBER: Final = re.compile(r"\d(?<!\w.)[\w.,:%/-]{0,40}")
 """A word that begins with a digit; what stands before it is looked at last, which is faster."""
 _VALUE_SIGNS: Final = number_signs(digits, " $\"'`=>", ":")
-"""Digits, what may stand right before a value, and colons: `re` takes thrice as long to look for them."""
+"""Digits, what may stand right before a value, and colons. `re` needs three times as long to find them."""
 _VALUE: Final = read_pattern(__package__, "value")
 """The same with the word behind it, which may be its unit. Few numbers belong to a word before them, and only
 of those it is looked for."""

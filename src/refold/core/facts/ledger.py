@@ -93,9 +93,10 @@ _ROW_TOKENS: Final = 4
 _EXACT: Final = frozenset({"name", "file", "value"})
 """Kinds that must stand in a text letter by letter."""
 _PIECE: Final = 4
-"""Letters of a name whose absence shows that a text lacks it: fewer stand in most texts."""
+"""Letters at each end of a name that are looked up first; most texts have any two or three in a row."""
 _MANY_NAMES: Final = 300
-"""Names from which on a text is cut into such pieces first; that takes as long as to look for 110 names."""
+"""Names from which on all pieces of that length are taken out of a text first. For a digest of 17,000
+characters that takes as long as to search it for 250 names."""
 _WRITTEN_LINES: Final = re.compile(r" \(\d{1,9} lines?\)")
 """How many lines an action wrote."""
 

@@ -33,7 +33,7 @@ _WORD: Final = re.compile(r"[^\W_][\w'’.&-]{0,60}")
 _SMALL_WORD: Final = re.compile(r"[a-z](?<![\w'’.].)[\w'’]{0,60}")
 """A word that somebody writes in small letters. It begins with a set of letters: so it is found faster."""
 _LETTERS: Final = make_letters("_'.")
-"""The letters of ASCII in the same words; none begins behind an apostrophe or a dot."""
+"""What belongs to such a word in a text of ASCII; none begins behind an apostrophe or a dot."""
 _JOINING_WORDS: Final = frozenset(
     {"a", "an", "the", "and", "of", "at", "in", "on", "for", "with", "to", "by", "from", "or"}
 )

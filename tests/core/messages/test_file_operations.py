@@ -15,6 +15,7 @@ from refold.core.messages.file_operations import (
     find_file_reads,
     find_files,
     format_file_tags,
+    is_refusal,
     merge_files,
     read_listed_files,
     read_summary_files,
@@ -847,3 +848,16 @@ def test_hostile_lines_of_files_take_linear_time():
         read_listed_files("## Files\n- changed: " + " #" * 500_000 + "1")
         read_listed_files("## Files\n- changed: " + "a" * 1_000_000 + " #1")
         read_listed_files("## Files\n- changed: " + "a, " * 500_000 + " #1")
+
+
+@pytest.mark.parametrize(
+    ("said", "is_refused"),
+    [
+        ("Error: the linter failed, but the file was updated.", False),
+        ("Error: the file was not updated.", True),
+        ("The file was updated.", False),
+    ],
+)
+def test_a_failure_beside_a_change_refuses_nothing(said, is_refused):
+    """What failed behind the edit leaves the file changed."""
+    assert is_refusal(said) == is_refused

@@ -346,10 +346,9 @@ def is_refusal(text: str, arguments: object = "") -> bool:
         for clause in clauses
         if (change := words["change"].search(clause))
     )
-    if is_changed and not words["undone"].search(line):
-        return False
+    stands = is_changed and not words["undone"].search(line)
     # Many tools show the file behind their first line, and some at once: it may tell of errors.
-    return line not in str(arguments)
+    return not stands and line not in str(arguments)
 
 
 # -- tags in a summary's text -------------------------------------------------------------------------------
